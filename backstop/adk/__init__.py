@@ -1,0 +1,1 @@
+"""What Backstop knows about ADK; shared by the recorder and the harness."""

@@ -1,0 +1,1 @@
+"""The pure core: values and functions, no I/O, no clock, no vendor library."""

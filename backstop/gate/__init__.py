@@ -1,0 +1,1 @@
+"""The gate: what went out against what would be asked for."""

@@ -1,0 +1,1 @@
+"""The guard: may this side effect go out now?"""

@@ -1,0 +1,1 @@
+"""The untrusted side of a replay; runs inside the candidate's environment."""
