@@ -1,0 +1,305 @@
+"""The vocabulary of a ledger: one tagged union of events, and the lines around them.
+
+A ledger file is a `Header` line, one `Event` a line, and a `Seal` line. Payloads
+(arguments, results, model answers, session state) stay `msgspec.Raw` until somebody
+needs them; they then go through `backstop.core.canon.parse`, the strict parser.
+
+Digests in rows are short digests (`canon.short`): 128 bits of SHA-256, hex.
+Times (`at`) are RFC 3339 text in UTC with a trailing ``Z``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from backstop.core.identity import Declaration
+
+FORMAT: Final = 1
+"""Version of the ledger file's form. A file with another one is refused."""
+
+NOTHING: Final = msgspec.Raw(b"null")
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledger"):
+    """First line: whose ledger it is and under which rules it was written.
+
+    `declarations` maps a declaration's short digest to the declaration that rows name by
+    it; `tools` says which of them is current for each tool; `versions` labels the writing
+    versions' content digests. `source` is ``guard`` or ``import:<kind>``; `guarded` says
+    that repeats of a key were absorbed while it was written.
+    """
+
+    format: int
+    agent: str
+    canon: int
+    app: str = ""
+    tenant: str = ""
+    source: str = "guard"
+    guarded: bool = False
+    tools: dict[str, str] = {}
+    declarations: dict[str, Declaration] = {}
+    versions: dict[str, str] = {}
+
+
+class Seal(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="seal"):
+    """Last line: counts, the digest of every byte before it, and each run's chain head."""
+
+    events: int
+    effects: int
+    runs: int
+    digest: str
+    heads: dict[str, str]
+    signature: str | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a call raised: the exception's class name and its message."""
+
+    type: str
+    message: str = ""
+
+
+class RequestDigests(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Short digests of the parts of one model request (semantics.md A4)."""
+
+    instruction: str
+    tools: str
+    contents: str
+    settings: str
+
+
+class _Event(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True, gc=False
+):
+    """What every event says: its run, its time, who wrote it, and what came before it.
+
+    `v` is the writing version's content digest; `prev` the short digest of the line of the
+    event before it in its run, empty for a run's first.
+    """
+
+    run: str
+    at: str
+    v: str = ""
+    prev: str = ""
+
+
+class RunOpened(_Event, tag="run_opened"):
+    """A workflow instance began, with this session state."""
+
+    app: str = ""
+    user: str = ""
+    state: msgspec.Raw = NOTHING
+
+
+class RunClosed(_Event, tag="run_closed"):
+    """A workflow instance ended: ``complete``, ``failed`` or ``abandoned``."""
+
+    status: str
+
+
+class StepStarted(_Event, tag="step_started"):
+    """A trigger set off a step. `cursor` is its place in the run, from 0.
+
+    `trigger` names what set it off (``message``, ``tick``, ``approval``); `message` is the
+    content that was handed to the agent; `state` is the session state at its start.
+    """
+
+    step: str
+    cursor: int
+    trigger: str = "message"
+    message: msgspec.Raw = NOTHING
+    state: msgspec.Raw = NOTHING
+
+
+class AttemptStarted(_Event, tag="attempt_started"):
+    """One try at a step, from 1. `delivery` is the message id of this delivery."""
+
+    step: str
+    attempt: int
+    delivery: str = ""
+
+
+class AttemptEnded(_Event, tag="attempt_ended"):
+    """A try ended: ``done``, ``held`` (left to a redelivery) or ``error``. A crash leaves none."""
+
+    step: str
+    attempt: int
+    outcome: str
+    error: Failure | None = None
+
+
+class CursorAdvanced(_Event, tag="cursor_advanced"):
+    """The run moved past `step`; `cursor` steps are done. `effects` are the keys it vouches for."""
+
+    step: str
+    cursor: int
+    effects: tuple[str, ...] = ()
+
+
+class ModelAnswered(_Event, tag="model"):
+    """A model's answer. `ordinal` counts the agent's requests within the attempt, from 0.
+
+    `request` is None where the digests are not known (imported rows).
+    """
+
+    step: str
+    agent: str
+    ordinal: int
+    attempt: int = 1
+    request: RequestDigests | None = None
+    response: msgspec.Raw = NOTHING
+
+
+class ToolRead(_Event, tag="read"):
+    """A call that changes nothing outside, with its result or what it raised.
+
+    `pending` marks a call whose answer had not come when the record ended.
+    """
+
+    step: str
+    tool: str
+    key: str
+    attempt: int = 1
+    agent: str = ""
+    call: str = ""
+    decl: str = ""
+    args: msgspec.Raw = NOTHING
+    result: msgspec.Raw = NOTHING
+    error: Failure | None = None
+    state_delta: msgspec.Raw = NOTHING
+    pending: bool = False
+
+
+class EffectClaimed(_Event, tag="effect_claimed"):
+    """The exclusive right to run an intent was taken, before the tool ran.
+
+    `owner` is empty where no guard stood (imported rows). `lease_s` is in seconds.
+    """
+
+    step: str
+    tool: str
+    key: str
+    fingerprint: str
+    attempt: int = 1
+    agent: str = ""
+    call: str = ""
+    decl: str = ""
+    args: msgspec.Raw = NOTHING
+    owner: str = ""
+    fence: int = 1
+    lease_s: float = 0
+    trace: str = ""
+    span: str = ""
+    override: str | None = None
+
+
+class EffectCommitted(_Event, tag="effect_committed"):
+    """The effect happened. `by` is ``owner``, ``probe`` or ``import``."""
+
+    key: str
+    fence: int = 1
+    result: msgspec.Raw = NOTHING
+    state_delta: msgspec.Raw = NOTHING
+    by: str = "owner"
+
+
+class EffectFailed(_Event, tag="effect_failed"):
+    """The effect certainly did not happen. A failure that is not `final` may be claimed again."""
+
+    key: str
+    error: Failure
+    fence: int = 1
+    final: bool = True
+
+
+class EffectInDoubt(_Event, tag="effect_in_doubt"):
+    """The effect may have happened; it never runs again by itself."""
+
+    key: str
+    reason: str
+    fence: int = 1
+
+
+class EffectResolved(_Event, tag="effect_resolved"):
+    """A person or a probe decided an effect in doubt: ``committed``, ``failed``, ``reopened``."""
+
+    key: str
+    to: str
+    by: str
+    fence: int = 1
+    reason: str = ""
+    result: msgspec.Raw = NOTHING
+
+
+class CallAnswered(_Event, tag="answered"):
+    """What the guard did instead of a call: ``recorded``, ``held``, ``in_doubt``, ``conflict``."""
+
+    step: str
+    tool: str
+    key: str
+    how: str
+    attempt: int = 1
+    agent: str = ""
+    call: str = ""
+    fingerprint: str = ""
+
+
+class CallBlocked(_Event, tag="blocked"):
+    """A call was refused before it ran, by a policy, Model Armor or a person."""
+
+    step: str
+    tool: str
+    key: str
+    by: str
+    attempt: int = 1
+    agent: str = ""
+    call: str = ""
+    decl: str = ""
+    args: msgspec.Raw = NOTHING
+    fingerprint: str = ""
+    reason: str = ""
+
+
+class Checkpointed(_Event, tag="checkpoint"):
+    """A step's trust record (see the mesh)."""
+
+    step: str
+    body: msgspec.Raw = NOTHING
+
+
+class TrustBroken(_Event, tag="trust_break"):
+    """An input turned out to be bad (see the mesh)."""
+
+    body: msgspec.Raw = NOTHING
+
+
+class Recovered(_Event, tag="recovery"):
+    """What a recovery did (see the mesh)."""
+
+    body: msgspec.Raw = NOTHING
+
+
+Event: TypeAlias = (
+    RunOpened
+    | RunClosed
+    | StepStarted
+    | AttemptStarted
+    | AttemptEnded
+    | CursorAdvanced
+    | ModelAnswered
+    | ToolRead
+    | EffectClaimed
+    | EffectCommitted
+    | EffectFailed
+    | EffectInDoubt
+    | EffectResolved
+    | CallAnswered
+    | CallBlocked
+    | Checkpointed
+    | TrustBroken
+    | Recovered
+)
+
+Line: TypeAlias = Header | Event | Seal

@@ -1,0 +1,102 @@
+"""What a version asked for in replay: the lines of an intents file.
+
+The file is an `IntentsHeader`, one `Intent` a line in the order of asking, one
+`RunReplayed` for each run of the ledger, and an `IntentsSeal`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+import msgspec
+
+from backstop.core.events import NOTHING
+from backstop.core.identity import Declaration
+
+INTENTS_FORMAT: Final = 1
+
+
+class Answered(StrEnum):
+    """How the driver answered an intent (semantics.md A1-A3)."""
+
+    RECORDED = "recorded"
+    SUBSTITUTED = "substituted"
+    STAND_IN = "stand_in"
+    NOTHING = "nothing"
+    """No answer was given: the candidate is a ledger, or the record had ended."""
+
+
+class Pass(StrEnum):
+    """Which replay an intent comes from (semantics.md S2)."""
+
+    FULL = "full"
+    HANDOVER = "handover"
+
+
+class IntentsHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="intents"):
+    """First line: which candidate was replayed against which ledger, under which declarations.
+
+    `declarations` are the candidate's, by tool; `guarded` names the tools on which the
+    candidate's harness reported the guard; `ledger` is the digest of the ledger replayed.
+    """
+
+    format: int
+    agent: str
+    canon: int
+    candidate: str = ""
+    ledger: str = ""
+    declarations: dict[str, Declaration] = {}
+    guarded: tuple[str, ...] = ()
+    uncovered: tuple[str, ...] = ()
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="intent", gc=False):
+    """One call that the version asked for. `cursor` is its step's place in the run.
+
+    `answered_by` is the index in the ledger of the claim that answered it (G1), where one
+    did. `assumed` marks what came after an answer that the record cannot vouch for (D2).
+    `holes` are JSON Pointers into `args` that hold a stand-in (A3).
+    """
+
+    run: str
+    step: str
+    cursor: int
+    tool: str
+    key: str
+    fingerprint: str
+    args: msgspec.Raw = NOTHING
+    agent: str = ""
+    answered: Answered = Answered.NOTHING
+    answered_by: int | None = None
+    assumed: bool = False
+    holes: tuple[str, ...] = ()
+    override: str | None = None
+    replay: Pass = Pass.FULL
+
+
+class RunReplayed(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="run_replayed"):
+    """How far the replay can speak for one run.
+
+    `drift` is ``none``, ``drifted`` or ``unknown``; `not_replayable` says why the run could
+    not be compared at all; `unreproduced` says that a control run did not reproduce it (D3).
+    """
+
+    run: str
+    steps_total: int = 0
+    steps_assumed: int = 0
+    drift: str = "none"
+    drifted: dict[str, tuple[str, ...]] = {}
+    not_replayable: str | None = None
+    unreproduced: str | None = None
+
+
+class IntentsSeal(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="intents_seal"):
+    """Last line: counts and the digest of every byte before it."""
+
+    intents: int
+    runs: int
+    digest: str
+
+
+IntentLine: TypeAlias = IntentsHeader | Intent | RunReplayed | IntentsSeal

@@ -1,0 +1,226 @@
+"""The wire between the trusted driver and the untrusted harness: JSON lines, strictly parsed.
+
+Every message is one line of at most `MAX_LINE` bytes. What the harness asks carries an
+`id` that the answer repeats; answers may come in any order. `Escape` and `Fault` are
+told, not asked, and have none. The driver never trusts a word of it: it numbers, answers,
+classifies and digests by itself.
+
+    harness                         driver
+    Ready                     ->    BeginRun | Quit
+    RunReady | StepDone       ->    BeginStep | EndRun
+    RunDone                   ->    BeginRun | Quit
+    ModelAsked                ->    ModelReply
+    IntentAsked               ->    IntentReply
+    Escape, Fault             ->    -
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+PROTOCOL: Final = 1
+MAX_LINE: Final = 16 * 1024 * 1024
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
+    """A message; `t` says which."""
+
+
+class AgentSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent of the candidate: its name, its class's name, and its model's name, if any."""
+
+    name: str
+    kind: str
+    model: str = ""
+
+
+class ToolSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool of the candidate: JSON schema of its parameters with defaults, and what guards it.
+
+    `guarded` says that the guard's wrapper sits on it in production. `code` is a digest of
+    the tool's own code, empty where there is none to read (D7).
+    """
+
+    agent: str
+    tool: str
+    kind: str = "FunctionTool"
+    schema: dict[str, object] = {}
+    guarded: bool = False
+    long_running: bool = False
+    code: str = ""
+
+
+class EscapeSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A way by which an effect of the candidate can pass interception, found before it ran."""
+
+    kind: str
+    where: str
+    detail: str = ""
+
+
+class Ready(_Message, tag="ready"):
+    """The candidate is imported. `isolation` lists what holds: ``seccomp``, ``landlock``, ``audit``."""
+
+    id: int
+    protocol: int
+    adk: str
+    python: str
+    app: str
+    agents: list[AgentSeen]
+    tools: list[ToolSeen]
+    isolation: list[str] = []
+    escapes: list[EscapeSeen] = []
+
+
+class BeginRun(_Message, tag="run"):
+    """Begin a run with this session state; `history` is the session before its first step.
+
+    `window` bounds how many recent events the runner sees; None is all of them.
+    """
+
+    id: int
+    run: str
+    app: str
+    user: str
+    at: str
+    state: dict[str, object] = {}
+    history: list[object] = []
+    window: int | None = None
+
+
+class RunReady(_Message, tag="run_ready"):
+    """The session of the run exists."""
+
+    id: int
+
+
+class BeginStep(_Message, tag="step"):
+    """Run one step: hand `message` (a Content) to the agent at frozen time `at`.
+
+    `seed` fixes chance and ids for the step.
+    """
+
+    id: int
+    step: str
+    at: str
+    seed: int
+    message: object
+
+
+class StepDone(_Message, tag="step_done"):
+    """A step ended. `outcome`: ``done``, ``end_of_record``, ``unanswered`` or ``fault``.
+
+    `pending` are calls that still wait for an answer from outside: `id`, `name`, and for a
+    confirmation the `original` call's name and arguments.
+    """
+
+    id: int
+    step: str
+    outcome: str
+    events: int = 0
+    error: str = ""
+    pending: list[dict[str, object]] = []
+    state: dict[str, object] = {}
+
+
+class EndRun(_Message, tag="end_run"):
+    """There are no more steps in this run."""
+
+    id: int
+
+
+class RunDone(_Message, tag="run_done"):
+    """A run ended; `digest` is of its event log, so that two replays can be compared."""
+
+    id: int
+    run: str
+    events: int
+    digest: str
+
+
+class Quit(_Message, tag="quit"):
+    """Leave with status 0."""
+
+    id: int
+
+
+class ModelAsked(_Message, tag="model"):
+    """An agent asks its model: the `ordinal`-th time in this step, with these sub-digests."""
+
+    id: int
+    agent: str
+    ordinal: int
+    instruction: str
+    tools: str
+    contents: str
+    settings: str
+
+
+class ModelReply(_Message, tag="model_reply"):
+    """The recorded response, or why there is none: ``end_of_record`` or ``none``.
+
+    `drift` is ``same``, ``drifted`` or ``unknown``; `now` is where frozen time moves to.
+    """
+
+    id: int
+    response: object = None
+    missing: str = ""
+    drift: str = "same"
+    now: str = ""
+
+
+class IntentAsked(_Message, tag="intent"):
+    """A tool is asked for with these final arguments. `refused` says why they have no JSON form.
+
+    `via` is ``tool`` (a `BaseTool`) or ``effect`` (a plain `@effect` function).
+    """
+
+    id: int
+    tool: str
+    args: msgspec.Raw
+    agent: str = ""
+    call: str = ""
+    via: str = "tool"
+    refused: str = ""
+
+
+class IntentReply(_Message, tag="intent_reply"):
+    """What the tool is made to answer: a result, or a recorded error to raise.
+
+    `counterpart` is the recorded call (name and arguments) that a substituted answer
+    belongs to: request digests see it in place of the call (A5). `state_delta` is applied
+    to the session. `missing` is ``end_of_record`` where nothing may be answered.
+    """
+
+    id: int
+    result: object = None
+    error_type: str = ""
+    error_message: str = ""
+    counterpart: dict[str, object] | None = None
+    state_delta: dict[str, object] = {}
+    missing: str = ""
+    now: str = ""
+
+
+class Escape(_Message, tag="escape"):
+    """The candidate tried something from which it is barred: a socket, a process, a write."""
+
+    what: str
+    detail: str = ""
+    step: str = ""
+
+
+class Fault(_Message, tag="fault"):
+    """The candidate cannot be replayed: it does not load, or its run broke."""
+
+    slug: str
+    detail: str
+    where: str = ""
+
+
+FromHarness: TypeAlias = (
+    Ready | RunReady | StepDone | RunDone | ModelAsked | IntentAsked | Escape | Fault
+)
+FromDriver: TypeAlias = BeginRun | BeginStep | EndRun | Quit | ModelReply | IntentReply
