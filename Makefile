@@ -1,0 +1,91 @@
+# CI calls nothing but these targets. Needed on the machine: python3 (3.11 or newer, with venv), git, make.
+
+PYTHON ?= python3
+JOBS ?= auto
+PYTEST_ARGS ?=
+
+PY := .venv/bin/python
+PYTEST := $(PY) -m pytest -q -rs -n $(JOBS)
+BACKSTOP := $(PY) -m backstop
+STAMP := .venv/.installed
+
+AGENT := vendor-onboarding
+SPECIMEN := examples/vendor_onboarding
+LEDGER := ledgers/vendor-onboarding.jsonl
+INTENTS := out/vendor-onboarding-v3.intents.jsonl
+ON_SPECIMEN := --config backstop.yaml --agent $(AGENT) --sandbox process
+
+# The project's own environment is used, whatever the caller has activated.
+unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH PIP_USER UV_PROJECT_ENVIRONMENT
+export UV_PYTHON_DOWNLOADS = never
+export UV_SYSTEM_CERTS = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install fmt lint type imports test property golden replay gate control diff bench docs check clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## set up .venv from the lock file (every other target does so by itself)
+	@$(PY) -c 'import sys, backstop; print("Ready: backstop", backstop.__version__, "on Python", sys.version.split()[0])'
+
+# The stamp holds the checksums of its inputs: a fresh checkout of equal files needs no network.
+$(STAMP): pyproject.toml uv.lock
+	@if [ -f $@ ] && cksum pyproject.toml uv.lock | cmp -s - $@; then touch $@; exit 0; fi; \
+	sh .ci/setup "$(PYTHON)" && cksum pyproject.toml uv.lock > $@
+
+fmt: $(STAMP) ## format the code and apply safe fixes
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+
+lint: $(STAMP) ## ruff: format and every rule not ignored with a reason
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+
+type: $(STAMP) ## mypy, strict, on package and tests
+	@$(PY) -m mypy
+
+imports: $(STAMP) ## the layers: imports point down only
+	@.venv/bin/lint-imports --no-logo
+
+test: $(STAMP) ## all tests
+	@$(PYTEST) $(PYTEST_ARGS)
+
+property: $(STAMP) ## the laws, attacked longer than in `make test`
+	@HYPOTHESIS_PROFILE=ci $(PYTEST) tests/property
+
+golden: $(STAMP) ## rewrite the golden files; review the diff
+	@BACKSTOP_GOLDEN=rewrite $(PY) -m pytest -q tests/golden
+	@git --no-pager diff --stat -- tests/golden
+
+replay: $(STAMP) ## what v3 of the specimen would ask for, one intent a line
+	@mkdir -p $(dir $(INTENTS))
+	@$(BACKSTOP) replay $(ON_SPECIMEN) --candidate $(SPECIMEN)/v3 --out $(INTENTS)
+	@cat $(INTENTS)
+
+gate: $(STAMP) ## the main job: may v3 of the specimen ship? (no: exit 1)
+	@$(BACKSTOP) gate $(ON_SPECIMEN) --candidate $(SPECIMEN)/v3; code=$$?; \
+	if [ $$code -ne 1 ]; then echo "make gate: expected exit 1 (blocked), got $$code" >&2; exit 1; fi; \
+	echo; echo "Exit 1 is the answer: v3 must not ship. In CI this stops the deploy."
+
+control: $(STAMP) ## the version that wrote the ledger must pass (exit 0)
+	@$(BACKSTOP) gate $(ON_SPECIMEN) --candidate $(SPECIMEN)/v1
+
+diff: replay ## the gate's arithmetic alone: the ledger against the intents of `make replay`
+	@$(BACKSTOP) diff $(LEDGER) $(INTENTS) --config backstop.yaml --agent $(AGENT); code=$$?; \
+	if [ $$code -ne 1 ]; then echo "make diff: expected exit 1 (blocked), got $$code" >&2; exit 1; fi
+
+bench: $(STAMP) ## figures, side by side in one run; never a test
+	@$(PY) -m benchmarks
+
+docs: $(STAMP) ## every link resolves, every error is explained
+	@$(PY) -m pytest -q tests/architecture/test_docs.py
+
+check: lint type imports ## what CI runs: the above, then all tests with coverage
+	@$(MAKE) --no-print-directory test PYTEST_ARGS="--cov --cov-report="
+	@$(PY) -m coverage report --include='backstop/core/*' --fail-under=100
+	@$(PY) -m coverage report --fail-under=95
+
+clean: ## remove caches and output (.venv stays)
+	@rm -rf out dist build htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
