@@ -1,0 +1,342 @@
+"""A ledger told as history: which effects went out, and what each step was handed and got.
+
+`effect_rows` is all that the gate needs and reads nothing else; `recorded_runs` tells
+everything, for a replay. Both take events in ledger order, in batches, so that a ledger
+need not be held whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+import msgspec
+
+from backstop.core.events import (
+    NOTHING,
+    AttemptStarted,
+    CallBlocked,
+    EffectClaimed,
+    EffectCommitted,
+    EffectFailed,
+    EffectInDoubt,
+    EffectResolved,
+    Event,
+    Failure,
+    ModelAnswered,
+    RunClosed,
+    RunOpened,
+    StepStarted,
+    ToolRead,
+)
+from backstop.errors import LedgerError
+
+
+class Outcome(StrEnum):
+    """How a claimed effect stands at the end of the record."""
+
+    COMMITTED = "committed"
+    FAILED = "failed"
+    IN_DOUBT = "in_doubt"
+    OPEN = "open"
+    BLOCKED = "blocked"
+
+
+MAY_BE_OUT: Final = frozenset({Outcome.COMMITTED, Outcome.IN_DOUBT, Outcome.OPEN})
+"""Rows that match and pair like committed ones (semantics.md G2)."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Row:
+    """One call of an effect that history holds; `index` is its claim's place in the ledger.
+
+    `cursor` is its step's place in the run. `guarded` says that a guard wrote it. Compared
+    by identity: two rows of equal content are two rows.
+    """
+
+    index: int
+    run: str
+    step: str
+    cursor: int
+    tool: str
+    key: str
+    fingerprint: str
+    args: msgspec.Raw
+    outcome: Outcome
+    decl: str = ""
+    v: str = ""
+    guarded: bool = False
+    fence: int = 1
+    attempt: int = 1
+    agent: str = ""
+    call: str = ""
+    at: str = ""
+    settled_at: str = ""
+    result: msgspec.Raw = NOTHING
+    error: Failure | None = None
+    state_delta: msgspec.Raw = NOTHING
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """The effects of a ledger, and which runs it holds; `open` are the runs not closed."""
+
+    rows: list[Row] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
+    open: set[str] = field(default_factory=set)
+    events: int = 0
+
+    @property
+    def committed(self) -> int:
+        """How many side effects went out."""
+        return sum(row.outcome is Outcome.COMMITTED for row in self.rows)
+
+
+class _Effects:
+    """Builds rows from claims and what settled them."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self._cursors: dict[tuple[str, str], int] = {}
+        self._unsettled: dict[tuple[str, str], list[Row]] = {}
+        self._handlers: Mapping[type, Callable[..., None]] = {
+            RunOpened: self._opened,
+            RunClosed: self._closed,
+            StepStarted: self._stepped,
+            EffectClaimed: self._claimed,
+            EffectCommitted: self._committed,
+            EffectFailed: self._failed,
+            EffectInDoubt: self._doubted,
+            EffectResolved: self._resolved,
+            CallBlocked: self._blocked,
+        }
+
+    def feed(self, events: Iterable[Event]) -> None:
+        handler_of = self._handlers.get
+        index = self.history.events
+        for event in events:
+            handler = handler_of(type(event))
+            if handler is not None:
+                handler(event, index)
+            index += 1
+        self.history.events = index
+
+    def _opened(self, event: RunOpened, _: int) -> None:
+        self.history.runs.append(event.run)
+        self.history.open.add(event.run)
+
+    def _closed(self, event: RunClosed, _: int) -> None:
+        self.history.open.discard(event.run)
+
+    def _stepped(self, event: StepStarted, _: int) -> None:
+        self._cursors[event.run, event.step] = event.cursor
+
+    def _claimed(self, event: EffectClaimed, index: int) -> None:
+        row = self._row(event, index, Outcome.OPEN, guarded=bool(event.owner), fence=event.fence)
+        waiting = self._unsettled.setdefault((event.run, event.key), [])
+        if row.guarded and waiting and waiting[-1].fence < row.fence:
+            # One record per key: a claim at a higher fence takes the older one over.
+            self.history.rows.remove(waiting.pop())
+        waiting.append(row)
+        self.history.rows.append(row)
+
+    def _blocked(self, event: CallBlocked, index: int) -> None:
+        self.history.rows.append(self._row(event, index, Outcome.BLOCKED, guarded=True, fence=0))
+
+    def _row(
+        self,
+        event: EffectClaimed | CallBlocked,
+        index: int,
+        outcome: Outcome,
+        *,
+        guarded: bool,
+        fence: int,
+    ) -> Row:
+        return Row(
+            index=index,
+            run=event.run,
+            step=event.step,
+            cursor=self._cursors.get((event.run, event.step), 0),
+            tool=event.tool,
+            key=event.key,
+            fingerprint=event.fingerprint,
+            args=event.args,
+            outcome=outcome,
+            decl=event.decl,
+            v=event.v,
+            guarded=guarded,
+            fence=fence,
+            attempt=event.attempt,
+            agent=event.agent,
+            call=event.call,
+            at=event.at,
+        )
+
+    def _settle(
+        self, event: EffectCommitted | EffectFailed | EffectInDoubt | EffectResolved, index: int
+    ) -> Row:
+        """The row that `event` settles: the oldest unsettled claim of its key and fence."""
+        for row in self._unsettled.get((event.run, event.key), ()):
+            if row.fence == event.fence:
+                row.settled_at = event.at
+                return row
+        raise LedgerError(
+            f"event {index + 1}: {event.key[:12]}… in run {event.run} is settled but was never "
+            "claimed; pull or record the ledger again",
+            slug="ledger-lifecycle",
+        )
+
+    def _done(self, row: Row, outcome: Outcome) -> None:
+        row.outcome = outcome
+        self._unsettled[row.run, row.key].remove(row)
+
+    def _committed(self, event: EffectCommitted, index: int) -> None:
+        row = self._settle(event, index)
+        row.result, row.state_delta = event.result, event.state_delta
+        self._done(row, Outcome.COMMITTED)
+
+    def _failed(self, event: EffectFailed, index: int) -> None:
+        row = self._settle(event, index)
+        row.error = event.error
+        self._done(row, Outcome.FAILED)
+
+    def _doubted(self, event: EffectInDoubt, index: int) -> None:
+        # Stays unsettled: the late owner, a probe or a person may still say what happened.
+        self._settle(event, index).outcome = Outcome.IN_DOUBT
+
+    def _resolved(self, event: EffectResolved, index: int) -> None:
+        row = self._settle(event, index)
+        match event.to:
+            case "committed":
+                row.result = event.result
+                self._done(row, Outcome.COMMITTED)
+            case "failed":
+                row.error = Failure(type="Resolved", message=event.reason)
+                self._done(row, Outcome.FAILED)
+            case _:
+                # Reopened: it may be out all the same, so the row stays in doubt.
+                self._done(row, Outcome.IN_DOUBT)
+
+
+def effect_rows(batches: Iterable[Iterable[Event]]) -> History:
+    """The effects of a ledger's events, in order of their claims.
+
+    Raises `LedgerError` (``ledger-lifecycle``) where an effect is settled that was never
+    claimed.
+    """
+    effects = _Effects()
+    for batch in batches:
+        effects.feed(batch)
+    return effects.history
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """What a step was handed, and what its attempts asked and were told, in order."""
+
+    id: str
+    cursor: int
+    at: str
+    trigger: str
+    message: msgspec.Raw
+    state: msgspec.Raw
+    attempts: int = 1
+    models: list[tuple[int, ModelAnswered]] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Read:
+    """One recorded call of a read; `index` is its place in the ledger."""
+
+    index: int
+    event: ToolRead
+
+
+Call: TypeAlias = Row | Read
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedRun:
+    """One workflow instance as history holds it; `status` is None while it is open."""
+
+    id: str
+    at: str
+    app: str
+    user: str
+    state: msgspec.Raw
+    status: str | None = None
+    steps: list[Step] = field(default_factory=list)
+    versions: set[str] = field(default_factory=set)
+
+
+def recorded_runs(events: Iterable[Event]) -> tuple[dict[str, RecordedRun], History]:
+    """Every run of a ledger with its steps and all that they were answered, and its effects.
+
+    Steps are in order of their cursor; redeliveries and resumes are attempts of one step
+    (semantics.md S1). Raises `LedgerError` where a row belongs to no step.
+    """
+    events = list(events)
+    history = effect_rows([events])
+    rows = {row.index: row for row in history.rows}
+    runs: dict[str, RecordedRun] = {}
+    steps: dict[tuple[str, str], Step] = {}
+    for index, event in enumerate(events):
+        match event:
+            case RunOpened():
+                runs[event.run] = RecordedRun(
+                    id=event.run, at=event.at, app=event.app, user=event.user, state=event.state
+                )
+            case RunClosed():
+                _run_of(runs, event, index).status = event.status
+            case StepStarted():
+                step = Step(
+                    id=event.step,
+                    cursor=event.cursor,
+                    at=event.at,
+                    trigger=event.trigger,
+                    message=event.message,
+                    state=event.state,
+                )
+                steps[event.run, event.step] = step
+                _run_of(runs, event, index).steps.append(step)
+            case AttemptStarted():
+                _step_of(steps, event, index).attempts = event.attempt
+            case ModelAnswered():
+                _step_of(steps, event, index).models.append((index, event))
+            case ToolRead():
+                _step_of(steps, event, index).calls.append(Read(index=index, event=event))
+            case EffectClaimed() | CallBlocked() if index in rows:
+                _step_of(steps, event, index).calls.append(rows[index])
+            case _:
+                pass
+        if event.v and event.run in runs:
+            runs[event.run].versions.add(event.v)
+    for run in runs.values():
+        run.steps.sort(key=lambda step: step.cursor)
+    return runs, history
+
+
+def _run_of(runs: Mapping[str, RecordedRun], event: Event, index: int) -> RecordedRun:
+    if (run := runs.get(event.run)) is None:
+        raise LedgerError(
+            f"event {index + 1}: run {event.run} was never opened; pull or record it again",
+            slug="ledger-lifecycle",
+        )
+    return run
+
+
+def _step_of(
+    steps: Mapping[tuple[str, str], Step],
+    event: AttemptStarted | ModelAnswered | ToolRead | EffectClaimed | CallBlocked,
+    index: int,
+) -> Step:
+    if (step := steps.get((event.run, event.step))) is None:
+        raise LedgerError(
+            f"event {index + 1}: step {event.step} of run {event.run} was never started; "
+            "pull or record it again",
+            slug="ledger-lifecycle",
+        )
+    return step
