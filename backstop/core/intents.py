@@ -78,8 +78,9 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="inte
 class RunReplayed(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="run_replayed"):
     """How far the replay can speak for one run.
 
-    `drift` is ``none``, ``drifted`` or ``unknown``; `not_replayable` says why the run could
-    not be compared at all; `unreproduced` says that a control run did not reproduce it (D3).
+    `drift` is ``none``, ``drifted`` or ``unknown``; `drifted` names the parts of the request
+    by agent. Steps from cursor `assumed_from` on are assumed (D2). `not_replayable` says why
+    the run could not be replayed to its end.
     """
 
     run: str
@@ -87,8 +88,8 @@ class RunReplayed(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag=
     steps_assumed: int = 0
     drift: str = "none"
     drifted: dict[str, tuple[str, ...]] = {}
+    assumed_from: int | None = None
     not_replayable: str | None = None
-    unreproduced: str | None = None
 
 
 class IntentsSeal(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="intents_seal"):
