@@ -1,0 +1,21 @@
+"""The public API is a list."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import backstop
+
+
+def test_the_public_api_is_exactly_all() -> None:
+    offered = {
+        name
+        for name in dir(backstop)
+        if not name.startswith("_") and not isinstance(getattr(backstop, name), ModuleType)
+    }
+    assert offered - {"annotations"} == {name for name in backstop.__all__ if name[0] != "_"}
+
+
+def test_every_public_name_can_be_had() -> None:
+    missing = object()
+    assert [name for name in backstop.__all__ if getattr(backstop, name, missing) is missing] == []
