@@ -1,0 +1,502 @@
+"""The canonical form: one spelling for each value, so that equal values have equal digests.
+
+Rule 1: what two writers may spell differently without meaning anything else has one
+spelling here; what might mean something else stays different.
+
+- Objects are unordered, arrays ordered, sets sorted by their members' canonical text.
+- Numbers are exact and of any length up to `MAX_DIGITS`: 2**53 + 1 is not 2**53 (this is
+  why the numbers of RFC 8785 do not serve). An integral float or Decimal is the integer,
+  minus zero is zero, a Decimal's scale is dropped. A float is its exact value where that
+  is integral, else the shortest decimal that reads back as it.
+- Text is compared in NFC, never in NFKC, never trimmed, never case-folded.
+- Objects of Python have one spelling each: enums by value, UUIDs in lower case, dates and
+  times as pydantic's JSON mode writes them, models and dataclasses as the mapping of
+  their (aliased) fields. Bytes are ``{"$bytes": base64}``; a mapping that has exactly this
+  shape is the same value.
+- What has no spelling is refused with `NotCanonical`, never guessed.
+
+Standard library only: this file is copied next to the replay harness.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Context, Decimal, Inexact
+from enum import Enum
+from fractions import Fraction
+from json.encoder import encode_basestring
+from numbers import Integral, Real
+from typing import Any, Final, Self, TypeAlias
+from uuid import UUID
+
+CANON_VERSION: Final = 1
+"""Version of these rules. A row says under which version its key was made."""
+
+MAX_DEPTH: Final = 100
+"""Arrays and objects inside each other; a value nested deeper is refused."""
+
+MAX_DIGITS: Final = 4000
+"""Digits of one number. Below Python's own limit for turning text into an integer."""
+
+Json: TypeAlias = "bool | int | Decimal | str | list[Json] | dict[str, Json] | None"
+"""A rendered value. A Decimal is never integral: integral numbers are ints."""
+
+_INT_LIMIT: Final = 10**MAX_DIGITS
+_EXACTLY: Final = Context(prec=MAX_DIGITS, traps=[Inexact])
+_HEX_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+# Strings are skipped whole (possessively, closed or not), so hostile text costs linear time.
+_BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+class NotCanonical(ValueError):
+    """A value has no canonical form; ``str(error)`` is one line that says what and where.
+
+    `pointer` is the JSON Pointer of the offending place, empty for the whole value.
+    """
+
+    def __init__(self, what: str, *, slug: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.slug = slug
+        self.pointer = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}, at {self.pointer}" if self.pointer else self.what
+
+    def inside(self, token: str | int) -> Self:
+        """Say that the place lies under this member or index; the same error, for raising on."""
+        self.pointer = f"/{pointer_token(token)}{self.pointer}"
+        return self
+
+
+def pointer_token(token: str | int) -> str:
+    """A member name or index as one token of a JSON Pointer (RFC 6901, section 3)."""
+    return str(token).replace("~", "~0").replace("/", "~1")
+
+
+# --- text -> Json -------------------------------------------------------------------------
+
+
+def parse(text: str | bytes) -> Json:
+    """Read strict JSON (RFC 8259, UTF-8); integers exact, other numbers Decimal as written.
+
+    Raises `NotCanonical` for anything that parsers disagree about: duplicate members (also
+    those that are equal in NFC), NaN and infinities, numbers that overflow or underflow a
+    double, lone surrogates, a byte order mark, nesting beyond `MAX_DEPTH`, integers beyond
+    `MAX_DIGITS`, and whatever is not JSON at all.
+    """
+    text = _decoded(text)
+    _check_depth(text)
+    try:
+        value: Json = _STRICT.decode(text)
+    except NotCanonical as fault:
+        raise _located(text, fault) from None
+    except json.JSONDecodeError as fault:
+        what = f"not JSON: {fault.msg[:1].lower()}{fault.msg[1:]} (character {fault.pos})"
+        raise NotCanonical(what, slug="not-json") from None
+    if _SURROGATE.search(text):
+        render(value)  # an escape may have left half a character in some string
+    return value
+
+
+def _decoded(text: str | bytes) -> str:
+    try:
+        if isinstance(text, str):
+            if not text.isascii():
+                text.encode()
+        else:
+            text = text.decode()
+    except UnicodeError:
+        raise NotCanonical("text that is not valid UTF-8", slug="not-utf-8") from None
+    if text.startswith("\ufeff"):
+        raise NotCanonical("text that begins with a byte order mark", slug="not-utf-8")
+    return text
+
+
+def _check_depth(text: str) -> None:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for lexeme in _BRACKETS.findall(text):
+        depth += (lexeme in "[{") - (lexeme in "]}")
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+
+
+def _too_deep() -> NotCanonical:
+    what = f"a value nested more than {MAX_DEPTH} deep, or inside itself"
+    return NotCanonical(what, slug="too-deep")
+
+
+def _from_pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    members = dict(pairs)
+    if len(members) == len(pairs) and "".join(members).isascii():
+        return members
+    seen: set[str] = set()
+    for name, _ in pairs:
+        _add_name(name, seen)
+    return members
+
+
+def _add_name(name: str, seen: set[str]) -> str:
+    normal = unicodedata.normalize("NFC", name)
+    if normal in seen:
+        fault = NotCanonical("a member name that stands twice", slug="duplicate-member")
+        raise fault.inside(name)
+    seen.add(normal)
+    return normal
+
+
+def _from_digits(literal: str) -> int:
+    if len(literal) > MAX_DIGITS + literal.startswith("-"):
+        raise _too_long()
+    return int(literal)
+
+
+def _too_long() -> NotCanonical:
+    return NotCanonical(f"a number of more than {MAX_DIGITS} digits", slug="number-too-long")
+
+
+def _from_decimal(literal: str) -> int | Decimal:
+    # The float comes first: a Decimal of an absurd exponent cannot even be made.
+    size = float(literal)
+    _check_range(size)
+    if size == 0:
+        if re.match("[-0.]*[1-9]", literal):
+            raise _underflow()
+        return 0
+    return _exact(Decimal(literal))
+
+
+def _refuse_constant(literal: str) -> Json:
+    raise NotCanonical(f"{literal}, which is not a JSON number", slug="not-finite")
+
+
+def _quietly(hook: Callable[[str], Json]) -> Callable[[str], Json | NotCanonical]:
+    def inner(literal: str) -> Json | NotCanonical:
+        try:
+            return hook(literal)
+        except NotCanonical as fault:
+            return fault
+
+    return inner
+
+
+def _pairs_quietly(pairs: list[tuple[str, Json]]) -> dict[str, Json] | NotCanonical:
+    try:
+        return _from_pairs(pairs)
+    except NotCanonical as fault:
+        return fault
+
+
+_STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=_from_pairs,
+    parse_int=_from_digits,
+    parse_float=_from_decimal,
+    parse_constant=_refuse_constant,
+)
+# The decoder's hooks are not told where they are. A text with a fault is read a second
+# time with the faults left in place of the values, and searched.
+_FAULTS_IN_PLACE: Final = json.JSONDecoder(
+    object_pairs_hook=_pairs_quietly,
+    parse_int=_quietly(_from_digits),
+    parse_float=_quietly(_from_decimal),
+    parse_constant=_quietly(_refuse_constant),
+)
+
+
+def _located(text: str, fault: NotCanonical) -> NotCanonical:
+    try:
+        value = _FAULTS_IN_PLACE.decode(text)
+    except json.JSONDecodeError:
+        return fault  # broken further on as well, so there is no tree to point into
+    return next(_faults(value))
+
+
+def _faults(value: object) -> Iterator[NotCanonical]:
+    if isinstance(value, NotCanonical):
+        yield value
+    places: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, dict):
+        places = value.items()
+    elif isinstance(value, list):
+        places = enumerate(value)
+    for token, below in places:
+        yield from (fault.inside(token) for fault in _faults(below))
+
+
+# --- Python -> Json -----------------------------------------------------------------------
+
+
+def render(value: object) -> Json:
+    """Turn a Python value into Json, keeping its text as it is; rendering twice changes nothing.
+
+    Raises `NotCanonical` for objects without a spelling, member names that are not text or
+    that are equal in NFC, numbers that are not finite, lone surrogates, and values nested
+    beyond `MAX_DEPTH` or inside themselves.
+    """
+    return _render(value, 0)
+
+
+def _render(value: object, depth: int) -> Json:
+    value = _unwrapped(value)
+    if isinstance(value, str):
+        _normal(value)
+        return value
+    if isinstance(value, Decimal):
+        return _exact(value)
+    if isinstance(value, dict):
+        _check_room(depth)
+        _normal_names(value)
+        return {str.__str__(name): _below(name, item, depth) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        _check_room(depth)
+        return [_below(index, item, depth) for index, item in enumerate(value)]
+    if isinstance(value, set | frozenset):
+        _check_room(depth)
+        members = [_render(item, depth + 1) for item in value]
+        return [item for _, item in sorted({_text(item, 0): item for item in members}.items())]
+    if isinstance(value, int) and not -_INT_LIMIT < value < _INT_LIMIT:
+        raise _too_long()
+    return value  # type: ignore[return-value]  # None, bool or int: all that _unwrapped leaves
+
+
+def _below(token: str | int, value: object, depth: int) -> Json:
+    try:
+        return _render(value, depth + 1)
+    except NotCanonical as fault:
+        raise fault.inside(token) from None
+
+
+def _check_room(depth: int) -> None:
+    if depth >= MAX_DEPTH:
+        raise _too_deep()
+
+
+def _normal_names(members: dict[Any, object]) -> dict[str, object]:
+    """The members by their names in NFC; refuses names that are not text or that collide."""
+    seen: set[str] = set()
+    named: dict[str, object] = {}
+    for name, item in members.items():
+        if not isinstance(name, str):
+            what = f"a member name that is not text but {type(name).__name__}"
+            raise NotCanonical(what, slug="non-text-name")
+        named[_add_name(_normal(str.__str__(name)), seen)] = item
+    return named
+
+
+def _normal(text: str) -> str:
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NotCanonical("text with half a surrogate pair", slug="lone-surrogate") from None
+    return unicodedata.normalize("NFC", text)
+
+
+def _unwrapped(value: object) -> object:
+    """The value in the plain types, its members still as they are."""
+    for _ in range(MAX_DEPTH):  # an enum may hold an enum; nothing sane does it often
+        if type(value) in _PLAIN:
+            return value
+        value = _unwrap(value)
+    raise _too_deep()
+
+
+def _unwrap(value: object) -> object:
+    for kinds, spelling in _SPELLINGS:
+        if isinstance(value, kinds):
+            return spelling(value)
+    if hasattr(type(value), "model_dump"):
+        return _dumped(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    raise _opaque(value)
+
+
+def _opaque(value: object) -> NotCanonical:
+    what = f"a {type(value).__name__}, which has no canonical form: pass plain values"
+    return NotCanonical(what, slug="opaque-value")
+
+
+def _dumped(model: object) -> object:
+    # By its methods, not by its class: the candidate's pydantic is not ours to import.
+    try:
+        return model.model_dump(mode="python", by_alias=True)  # type: ignore[attr-defined]
+    except Exception:  # noqa: BLE001  # a model's own serializer may raise anything
+        raise _opaque(model) from None
+
+
+def _from_float(value: float) -> int | Decimal:
+    _check_range(value)
+    return int(value) if value.is_integer() else Decimal(float.__repr__(value))
+
+
+def _from_fraction(value: Fraction) -> Decimal:
+    try:
+        return _EXACTLY.divide(Decimal(value.numerator), Decimal(value.denominator))
+    except Inexact:
+        what = "a fraction that no decimal spells exactly"
+        raise NotCanonical(what, slug="opaque-value") from None
+
+
+def _check_range(size: float) -> None:
+    if not math.isfinite(size):
+        raise NotCanonical("a number that is not finite, or overflows a double", slug="not-finite")
+
+
+def _underflow() -> NotCanonical:
+    return NotCanonical("a number that is not zero, but underflows a double", slug="underflow")
+
+
+def _exact(value: Decimal) -> int | Decimal:
+    """The integer that a Decimal equals, or itself; refuses what a double cannot hold at all."""
+    _check_range(math.nan if value.is_snan() else float(value))
+    if len(value.as_tuple().digits) > MAX_DIGITS:
+        raise _too_long()
+    if value == value.to_integral_value():
+        return int(value)
+    if float(value) == 0:
+        raise _underflow()
+    return value
+
+
+def _iso(value: datetime | time) -> str:
+    return re.sub(r"\+00:00$", "Z", value.isoformat())
+
+
+def _duration(value: timedelta) -> str:
+    """ISO 8601 as pydantic writes it: years of 365 days, no weeks, the sign in front."""
+    size = abs(value)
+    years, days = divmod(size.days, 365)
+    minutes, seconds = divmod(size.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    rest = (
+        f"{seconds}.{size.microseconds:06d}".rstrip("0").rstrip(".")
+        if size.microseconds
+        else seconds
+    )
+    day = "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (days, "D")) if n)
+    clock = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M"), (rest, "S")) if n)
+    sign = "-" if value < timedelta(0) else ""
+    return f"{sign}P{day}T{clock}" if clock else f"{sign}P{day or 'T0S'}"
+
+
+def _bytes(value: bytes | bytearray | memoryview) -> dict[str, str]:
+    return {"$bytes": base64.b64encode(value).decode("ascii")}
+
+
+_PLAIN: Final = frozenset({str, int, bool, type(None), Decimal, dict, list, tuple, set, frozenset})
+# The first that fits decides: an enum may be a str, a datetime is a date, a bool an int.
+_SPELLINGS: Final[tuple[tuple[type | tuple[type, ...], Callable[..., object]], ...]] = (
+    (float, _from_float),
+    (Enum, lambda value: value.value),
+    (str, str.__str__),
+    (int, int.__index__),
+    (Decimal, Decimal),
+    ((datetime, time), _iso),
+    (date, date.isoformat),
+    (timedelta, _duration),
+    (UUID, str),
+    ((bytes, bytearray, memoryview), _bytes),
+    (Mapping, dict),
+    ((list, tuple), list),
+    ((set, frozenset), frozenset),
+    (Integral, int),
+    (Fraction, _from_fraction),
+    (Real, lambda value: _from_float(float(value))),
+)
+
+
+# --- Json -> canonical text ---------------------------------------------------------------
+
+
+def canonical(value: object) -> str:
+    """The canonical JSON text of a Python value: equal for equal values, and only for those.
+
+    Raises `NotCanonical` for what `render` refuses. ``parse`` of it is the value again.
+    """
+    return _text(value, 0)
+
+
+def _text(value: Any, depth: int) -> str:  # noqa: ANN401  # exact types are tested, for speed
+    kind = type(value)
+    if kind is str:
+        return encode_basestring(_normal(value))
+    if kind is int:
+        if -_INT_LIMIT < value < _INT_LIMIT:
+            return str(value)
+        raise _too_long()
+    if kind is dict:
+        return _object_text(value, depth)
+    if kind is list or kind is tuple:
+        return f"[{','.join(_texts(value, depth))}]"
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is set or kind is frozenset:
+        return f"[{','.join(sorted(set(_texts(value, depth))))}]"
+    if kind is Decimal:
+        exact = _exact(value)
+        return format(exact, "f").rstrip("0") if isinstance(exact, Decimal) else str(exact)
+    return _text(_unwrapped(value), depth)
+
+
+def _object_text(members: dict[Any, object], depth: int) -> str:
+    _check_room(depth)
+    try:
+        plain = "".join(members).isascii()
+    except TypeError:
+        plain = False
+    named = members if plain else _normal_names(members)
+    parts = []
+    name = ""
+    try:
+        for name in sorted(named):
+            item = named[name]
+            if type(item) is str and item.isascii():
+                parts.append(f"{encode_basestring(name)}:{encode_basestring(item)}")
+            else:
+                parts.append(f"{encode_basestring(name)}:{_text(item, depth + 1)}")
+    except NotCanonical as fault:
+        raise fault.inside(name) from None
+    return f"{{{','.join(parts)}}}"
+
+
+def _texts(items: Iterable[object], depth: int) -> list[str]:
+    _check_room(depth)
+    parts: list[str] = []
+    try:
+        parts.extend(_text(item, depth + 1) for item in items)
+    except NotCanonical as fault:
+        raise fault.inside(len(parts)) from None
+    return parts
+
+
+# --- digests ------------------------------------------------------------------------------
+
+
+def digest(text: str | bytes) -> str:
+    """SHA-256 of the text's UTF-8 bytes: 64 lower-case hex digits."""
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+
+
+def short(digest_or_text: str | bytes) -> str:
+    """The first 32 hex digits of a digest, or of the digest of any other text.
+
+    For chain links and sub-digests, where 128 bits do. 64 hex digits are taken for a digest.
+    """
+    if isinstance(digest_or_text, str) and _HEX_DIGEST.fullmatch(digest_or_text):
+        return digest_or_text[:32]
+    return digest(digest_or_text)[:32]
