@@ -33,7 +33,7 @@ help: ## list the targets
 install: $(STAMP) ## set up .venv from the lock file (every other target does so by itself)
 	@$(PY) -c 'import sys, backstop; print("Ready: backstop", backstop.__version__, "on Python", sys.version.split()[0])'
 
-# The stamp holds the checksums of its inputs: a fresh checkout of equal files needs no network.
+# The stamp holds the checksums of its inputs: files that are newer and yet equal need no network.
 $(STAMP): pyproject.toml uv.lock
 	@if [ -f $@ ] && cksum pyproject.toml uv.lock | cmp -s - $@; then touch $@; exit 0; fi; \
 	sh .ci/setup "$(PYTHON)" && cksum pyproject.toml uv.lock > $@
