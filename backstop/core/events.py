@@ -85,7 +85,7 @@ class _Event(
     prev: str = ""
 
 
-class RunOpened(_Event, tag="run_opened"):
+class RunOpened(_Event, frozen=True, tag="run_opened"):
     """A workflow instance began, with this session state."""
 
     app: str = ""
@@ -93,13 +93,13 @@ class RunOpened(_Event, tag="run_opened"):
     state: msgspec.Raw = NOTHING
 
 
-class RunClosed(_Event, tag="run_closed"):
+class RunClosed(_Event, frozen=True, tag="run_closed"):
     """A workflow instance ended: ``complete``, ``failed`` or ``abandoned``."""
 
     status: str
 
 
-class StepStarted(_Event, tag="step_started"):
+class StepStarted(_Event, frozen=True, tag="step_started"):
     """A trigger set off a step. `cursor` is its place in the run, from 0.
 
     `trigger` names what set it off (``message``, ``tick``, ``approval``); `message` is the
@@ -113,7 +113,7 @@ class StepStarted(_Event, tag="step_started"):
     state: msgspec.Raw = NOTHING
 
 
-class AttemptStarted(_Event, tag="attempt_started"):
+class AttemptStarted(_Event, frozen=True, tag="attempt_started"):
     """One try at a step, from 1. `delivery` is the message id of this delivery."""
 
     step: str
@@ -121,7 +121,7 @@ class AttemptStarted(_Event, tag="attempt_started"):
     delivery: str = ""
 
 
-class AttemptEnded(_Event, tag="attempt_ended"):
+class AttemptEnded(_Event, frozen=True, tag="attempt_ended"):
     """A try ended: ``done``, ``held`` (left to a redelivery) or ``error``. A crash leaves none."""
 
     step: str
@@ -130,7 +130,7 @@ class AttemptEnded(_Event, tag="attempt_ended"):
     error: Failure | None = None
 
 
-class CursorAdvanced(_Event, tag="cursor_advanced"):
+class CursorAdvanced(_Event, frozen=True, tag="cursor_advanced"):
     """The run moved past `step`; `cursor` steps are done. `effects` are the keys it vouches for."""
 
     step: str
@@ -138,7 +138,7 @@ class CursorAdvanced(_Event, tag="cursor_advanced"):
     effects: tuple[str, ...] = ()
 
 
-class ModelAnswered(_Event, tag="model"):
+class ModelAnswered(_Event, frozen=True, tag="model"):
     """A model's answer. `ordinal` counts the agent's requests within the attempt, from 0.
 
     `request` is None where the digests are not known (imported rows).
@@ -152,7 +152,7 @@ class ModelAnswered(_Event, tag="model"):
     response: msgspec.Raw = NOTHING
 
 
-class ToolRead(_Event, tag="read"):
+class ToolRead(_Event, frozen=True, tag="read"):
     """A call that changes nothing outside, with its result or what it raised.
 
     `pending` marks a call whose answer had not come when the record ended.
@@ -172,7 +172,7 @@ class ToolRead(_Event, tag="read"):
     pending: bool = False
 
 
-class EffectClaimed(_Event, tag="effect_claimed"):
+class EffectClaimed(_Event, frozen=True, tag="effect_claimed"):
     """The exclusive right to run an intent was taken, before the tool ran.
 
     `owner` is empty where no guard stood (imported rows). `lease_s` is in seconds.
@@ -195,7 +195,7 @@ class EffectClaimed(_Event, tag="effect_claimed"):
     override: str | None = None
 
 
-class EffectCommitted(_Event, tag="effect_committed"):
+class EffectCommitted(_Event, frozen=True, tag="effect_committed"):
     """The effect happened. `by` is ``owner``, ``probe`` or ``import``."""
 
     key: str
@@ -205,7 +205,7 @@ class EffectCommitted(_Event, tag="effect_committed"):
     by: str = "owner"
 
 
-class EffectFailed(_Event, tag="effect_failed"):
+class EffectFailed(_Event, frozen=True, tag="effect_failed"):
     """The effect certainly did not happen. A failure that is not `final` may be claimed again."""
 
     key: str
@@ -214,7 +214,7 @@ class EffectFailed(_Event, tag="effect_failed"):
     final: bool = True
 
 
-class EffectInDoubt(_Event, tag="effect_in_doubt"):
+class EffectInDoubt(_Event, frozen=True, tag="effect_in_doubt"):
     """The effect may have happened; it never runs again by itself."""
 
     key: str
@@ -222,7 +222,7 @@ class EffectInDoubt(_Event, tag="effect_in_doubt"):
     fence: int = 1
 
 
-class EffectResolved(_Event, tag="effect_resolved"):
+class EffectResolved(_Event, frozen=True, tag="effect_resolved"):
     """A person or a probe decided an effect in doubt: ``committed``, ``failed``, ``reopened``."""
 
     key: str
@@ -233,7 +233,7 @@ class EffectResolved(_Event, tag="effect_resolved"):
     result: msgspec.Raw = NOTHING
 
 
-class CallAnswered(_Event, tag="answered"):
+class CallAnswered(_Event, frozen=True, tag="answered"):
     """What the guard did instead of a call: ``recorded``, ``held``, ``in_doubt``, ``conflict``."""
 
     step: str
@@ -246,7 +246,7 @@ class CallAnswered(_Event, tag="answered"):
     fingerprint: str = ""
 
 
-class CallBlocked(_Event, tag="blocked"):
+class CallBlocked(_Event, frozen=True, tag="blocked"):
     """A call was refused before it ran, by a policy, Model Armor or a person."""
 
     step: str
@@ -262,20 +262,20 @@ class CallBlocked(_Event, tag="blocked"):
     reason: str = ""
 
 
-class Checkpointed(_Event, tag="checkpoint"):
+class Checkpointed(_Event, frozen=True, tag="checkpoint"):
     """A step's trust record (see the mesh)."""
 
     step: str
     body: msgspec.Raw = NOTHING
 
 
-class TrustBroken(_Event, tag="trust_break"):
+class TrustBroken(_Event, frozen=True, tag="trust_break"):
     """An input turned out to be bad (see the mesh)."""
 
     body: msgspec.Raw = NOTHING
 
 
-class Recovered(_Event, tag="recovery"):
+class Recovered(_Event, frozen=True, tag="recovery"):
     """What a recovery did (see the mesh)."""
 
     body: msgspec.Raw = NOTHING

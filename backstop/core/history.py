@@ -17,6 +17,7 @@ import msgspec
 from backstop.core.events import (
     NOTHING,
     AttemptStarted,
+    CallAnswered,
     CallBlocked,
     EffectClaimed,
     EffectCommitted,
@@ -81,9 +82,13 @@ class Row:
 
 @dataclass(slots=True, kw_only=True)
 class History:
-    """The effects of a ledger, and which runs it holds; `open` are the runs not closed."""
+    """The effects of a ledger, and which runs it holds; `open` are the runs not closed.
+
+    `answered` are the asks that the guard answered without running the tool.
+    """
 
     rows: list[Row] = field(default_factory=list)
+    answered: list[CallAnswered] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
     events: int = 0
@@ -110,6 +115,7 @@ class _Effects:
             EffectFailed: self._failed,
             EffectInDoubt: self._doubted,
             EffectResolved: self._resolved,
+            CallAnswered: self._answered,
             CallBlocked: self._blocked,
         }
 
@@ -141,6 +147,9 @@ class _Effects:
             self.history.rows.remove(waiting.pop())
         waiting.append(row)
         self.history.rows.append(row)
+
+    def _answered(self, event: CallAnswered, _: int) -> None:
+        self.history.answered.append(event)
 
     def _blocked(self, event: CallBlocked, index: int) -> None:
         self.history.rows.append(self._row(event, index, Outcome.BLOCKED, guarded=True, fence=0))

@@ -97,9 +97,7 @@ def pair(recorded: Sequence[Side], intended: Sequence[Side]) -> list[tuple[int, 
     return pairs
 
 
-def _candidates(
-    recorded: Sequence[Side], intended: Sequence[Side]
-) -> Iterable[tuple[int, int]]:
+def _candidates(recorded: Sequence[Side], intended: Sequence[Side]) -> Iterable[tuple[int, int]]:
     """The pairs worth ranking: equal when folded, or of one step. Near linear in the leftovers."""
     buckets: dict[object, list[int]] = defaultdict(list)
     for i, row in enumerate(recorded):

@@ -60,7 +60,7 @@ class EscapeSeen(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Ready(_Message, tag="ready"):
+class Ready(_Message, frozen=True, tag="ready"):
     """The candidate is imported. `isolation` lists what holds: ``seccomp``, ``landlock``, ``audit``."""
 
     id: int
@@ -74,7 +74,7 @@ class Ready(_Message, tag="ready"):
     escapes: list[EscapeSeen] = []
 
 
-class BeginRun(_Message, tag="run"):
+class BeginRun(_Message, frozen=True, tag="run"):
     """Begin a run with this session state; `history` is the session before its first step.
 
     `window` bounds how many recent events the runner sees; None is all of them.
@@ -90,13 +90,13 @@ class BeginRun(_Message, tag="run"):
     window: int | None = None
 
 
-class RunReady(_Message, tag="run_ready"):
+class RunReady(_Message, frozen=True, tag="run_ready"):
     """The session of the run exists."""
 
     id: int
 
 
-class BeginStep(_Message, tag="step"):
+class BeginStep(_Message, frozen=True, tag="step"):
     """Run one step: hand `message` (a Content) to the agent at frozen time `at`.
 
     `seed` fixes chance and ids for the step.
@@ -109,7 +109,7 @@ class BeginStep(_Message, tag="step"):
     message: object
 
 
-class StepDone(_Message, tag="step_done"):
+class StepDone(_Message, frozen=True, tag="step_done"):
     """A step ended. `outcome`: ``done``, ``end_of_record``, ``unanswered`` or ``fault``.
 
     `pending` are calls that still wait for an answer from outside: `id`, `name`, and for a
@@ -125,13 +125,13 @@ class StepDone(_Message, tag="step_done"):
     state: dict[str, object] = {}
 
 
-class EndRun(_Message, tag="end_run"):
+class EndRun(_Message, frozen=True, tag="end_run"):
     """There are no more steps in this run."""
 
     id: int
 
 
-class RunDone(_Message, tag="run_done"):
+class RunDone(_Message, frozen=True, tag="run_done"):
     """A run ended; `digest` is of its event log, so that two replays can be compared."""
 
     id: int
@@ -140,13 +140,13 @@ class RunDone(_Message, tag="run_done"):
     digest: str
 
 
-class Quit(_Message, tag="quit"):
+class Quit(_Message, frozen=True, tag="quit"):
     """Leave with status 0."""
 
     id: int
 
 
-class ModelAsked(_Message, tag="model"):
+class ModelAsked(_Message, frozen=True, tag="model"):
     """An agent asks its model: the `ordinal`-th time in this step, with these sub-digests."""
 
     id: int
@@ -158,7 +158,7 @@ class ModelAsked(_Message, tag="model"):
     settings: str
 
 
-class ModelReply(_Message, tag="model_reply"):
+class ModelReply(_Message, frozen=True, tag="model_reply"):
     """The recorded response, or why there is none: ``end_of_record`` or ``none``.
 
     `drift` is ``same``, ``drifted`` or ``unknown``; `now` is where frozen time moves to.
@@ -171,7 +171,7 @@ class ModelReply(_Message, tag="model_reply"):
     now: str = ""
 
 
-class IntentAsked(_Message, tag="intent"):
+class IntentAsked(_Message, frozen=True, tag="intent"):
     """A tool is asked for with these final arguments. `refused` says why they have no JSON form.
 
     `via` is ``tool`` (a `BaseTool`) or ``effect`` (a plain `@effect` function).
@@ -186,7 +186,7 @@ class IntentAsked(_Message, tag="intent"):
     refused: str = ""
 
 
-class IntentReply(_Message, tag="intent_reply"):
+class IntentReply(_Message, frozen=True, tag="intent_reply"):
     """What the tool is made to answer: a result, or a recorded error to raise.
 
     `counterpart` is the recorded call (name and arguments) that a substituted answer
@@ -204,7 +204,7 @@ class IntentReply(_Message, tag="intent_reply"):
     now: str = ""
 
 
-class Escape(_Message, tag="escape"):
+class Escape(_Message, frozen=True, tag="escape"):
     """The candidate tried something from which it is barred: a socket, a process, a write."""
 
     what: str
@@ -212,7 +212,7 @@ class Escape(_Message, tag="escape"):
     step: str = ""
 
 
-class Fault(_Message, tag="fault"):
+class Fault(_Message, frozen=True, tag="fault"):
     """The candidate cannot be replayed: it does not load, or its run broke."""
 
     slug: str

@@ -1,0 +1,280 @@
+"""From what was found to what is decided: policy, coverage, decision (design.md 9, D1-D7).
+
+The order is: BLOCK if something of a blocking kind stands; else INCONCLUSIVE if the replay
+could not speak for the whole ledger; else PASS. More findings, or less coverage, never
+soften a decision.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from backstop.core.canon import canonical, digest
+from backstop.core.divergence import Comparison, Divergence, Kind
+from backstop.core.intents import RunReplayed
+
+
+class Decision(StrEnum):
+    """What the gate answers."""
+
+    PASS = "PASS"  # noqa: S105  # a decision, no password
+    BLOCK = "BLOCK"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+EXIT_CODES: Final[Mapping[Decision, int]] = {
+    Decision.PASS: 0,
+    Decision.BLOCK: 1,
+    Decision.INCONCLUSIVE: 3,
+}
+"""The same for the command line and the action; 2 is for errors."""
+
+_SEVERITY: Final = (Decision.PASS, Decision.INCONCLUSIVE, Decision.BLOCK)
+
+
+def worst(decisions: Sequence[Decision]) -> Decision:
+    """The worst of several decisions: BLOCK, then INCONCLUSIVE, then PASS (D5)."""
+    return max(decisions, key=_SEVERITY.index, default=Decision.INCONCLUSIVE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What blocks, and how much may stay unknown.
+
+    `max_assumed_steps` counts steps over all runs. `allow_empty` lets a ledger with no run,
+    or a comparison with none, pass: for the change that introduces Backstop.
+    """
+
+    fail_on: frozenset[Kind] = frozenset({Kind.DUPLICATE})
+    max_assumed_steps: int = 0
+    allow_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How much of the ledger the comparison could speak for.
+
+    `drift` is ``none``, ``drifted`` or ``unknown``; `drifted` names request parts by agent.
+    `not_replayable` maps runs to why they could not be replayed to their end; `uncovered`
+    names what a replay cannot exercise. `doubts` are further reasons why a PASS would be
+    a lie.
+    """
+
+    runs_compared: int = 0
+    runs_total: int = 0
+    steps_total: int = 0
+    steps_assumed: int = 0
+    drift: str = "none"
+    drifted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    not_replayable: Mapping[str, str] = field(default_factory=dict)
+    uncovered: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A divergence with what tempers it: already there before this version (D3)."""
+
+    divergence: Divergence
+    pre_existing: bool = False
+    waiver: str | None = None
+
+    def blocks(self, policy: Policy) -> bool:
+        """Does this finding stop the deploy?"""
+        return (
+            self.divergence.kind in policy.fail_on
+            and not self.divergence.assumed
+            and not self.pre_existing
+            and self.waiver is None
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerFacts:
+    """Which ledger was compared: counts and the digest of its bytes."""
+
+    events: int = 0
+    effects: int = 0
+    runs: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentVerdict:
+    """One agent's decision with all that it rests on; `why` names what it turned on."""
+
+    agent: str
+    decision: Decision
+    ledger: LedgerFacts
+    coverage: Coverage
+    counts: Mapping[str, int]
+    judged: tuple[Judged, ...]
+    why: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The verdicts of all agents; the worst decides (D5)."""
+
+    agents: tuple[AgentVerdict, ...]
+
+    @property
+    def decision(self) -> Decision:
+        """The worst decision; INCONCLUSIVE where no agent was judged."""
+        return worst([agent.decision for agent in self.agents])
+
+    @property
+    def exit_code(self) -> int:
+        """0 PASS, 1 BLOCK, 3 INCONCLUSIVE."""
+        return EXIT_CODES[self.decision]
+
+
+def decide(
+    agent: str,
+    comparison: Comparison,
+    coverage: Coverage,
+    policy: Policy,
+    *,
+    ledger: LedgerFacts,
+    pre_existing: Counter[tuple[str, ...]] | None = None,
+    notes: tuple[str, ...] = (),
+) -> AgentVerdict:
+    """Decide for one agent.
+
+    `pre_existing` counts what a control run found on rows of older versions, by
+    `identity_of`; each takes the edge off one equal finding of the candidate (D3).
+    """
+    left = Counter(pre_existing or {})
+    judged = tuple(_temper(divergence, left) for divergence in comparison.divergences)
+    why = [*_blocking(judged, policy)]
+    decision = Decision.BLOCK if why else Decision.PASS
+    if decision is Decision.PASS:
+        why = [*_gaps(comparison, coverage, policy)]
+        decision = Decision.INCONCLUSIVE if why else Decision.PASS
+    return AgentVerdict(
+        agent=agent,
+        decision=decision,
+        ledger=ledger,
+        coverage=coverage,
+        counts=counts_of(comparison, judged),
+        judged=judged,
+        why=tuple(why),
+        notes=notes,
+    )
+
+
+def identity_of(divergence: Divergence) -> tuple[str, ...]:
+    """What makes two findings one: kind, recorded key, intended key, intended fingerprint."""
+    recorded, intended = divergence.recorded, divergence.intended
+    return (
+        divergence.kind.value,
+        "" if recorded is None else recorded.key,
+        "" if intended is None else intended.key,
+        "" if intended is None else intended.fingerprint,
+    )
+
+
+def _temper(divergence: Divergence, left: Counter[tuple[str, ...]]) -> Judged:
+    name = identity_of(divergence)
+    known = left[name] > 0
+    if known:
+        left[name] -= 1
+    return Judged(divergence=divergence, pre_existing=known)
+
+
+def _blocking(judged: Sequence[Judged], policy: Policy) -> list[str]:
+    kinds = Counter(one.divergence.kind for one in judged if one.blocks(policy))
+    return [f"{kinds[kind]} {kind.value}" for kind in Kind if kinds[kind]]
+
+
+def _gaps(comparison: Comparison, coverage: Coverage, policy: Policy) -> list[str]:
+    """Why a pass would not be honest."""
+    gaps: list[str] = []
+    if coverage.runs_compared == 0 and not policy.allow_empty:
+        gaps.append("nothing was compared; --allow-empty accepts that for a first ledger")
+    if (unreplayed := len(coverage.not_replayable)) > 0:
+        run, reason = next(iter(sorted(coverage.not_replayable.items())))
+        more = f", and {unreplayed - 1} more" if unreplayed > 1 else ""
+        gaps.append(f"run {run} was not replayed to its end: {reason}{more}")
+    elif coverage.runs_compared < coverage.runs_total:
+        gaps.append(f"only {coverage.runs_compared} of {coverage.runs_total} runs were compared")
+    if coverage.steps_assumed > policy.max_assumed_steps:
+        gaps.append(
+            f"{coverage.steps_assumed} steps are assumed (drift {coverage.drift}), "
+            f"{policy.max_assumed_steps} allowed"
+        )
+    gaps += [f"run {run}: {why}" for run, why in sorted(comparison.regrouped.items())]
+    gaps += [
+        f"{call.tool} in run {call.run}, step {call.step} has no key: {call.why}"
+        for call in comparison.unkeyed
+    ]
+    gaps += [f"not covered: {what}" for what in coverage.uncovered]
+    return [*gaps, *coverage.doubts]
+
+
+def counts_of(comparison: Comparison, judged: Sequence[Judged]) -> dict[str, int]:
+    """The counts of a verdict, in the order in which they are printed."""
+    return {
+        "match": comparison.matched,
+        "duplicate": comparison.count(Kind.DUPLICATE),
+        "mutated": comparison.count(Kind.MUTATED),
+        "missing": comparison.count(Kind.MISSING),
+        "extra": comparison.count(Kind.EXTRA),
+        "absorbed": comparison.absorbed,
+        "in_doubt": comparison.in_doubt,
+        "failed": comparison.failed,
+        "recorded_twice": comparison.recorded_twice,
+        "assumed": sum(one.divergence.assumed for one in judged),
+        "waived": sum(one.waiver is not None for one in judged),
+        "pre_existing": sum(one.pre_existing for one in judged),
+    }
+
+
+def cover(replayed: Mapping[str, RunReplayed], runs: Sequence[str]) -> Coverage:
+    """Coverage of a replay over the runs of its ledger."""
+    drifts = {run.drift for run in replayed.values()}
+    drifted: dict[str, set[str]] = {}
+    for run in replayed.values():
+        for agent, parts in run.drifted.items():
+            drifted.setdefault(agent, set()).update(parts)
+    whole = [run for run in replayed.values() if run.not_replayable is None]
+    return Coverage(
+        runs_compared=len(whole),
+        runs_total=len(runs),
+        steps_total=sum(run.steps_total for run in replayed.values()),
+        steps_assumed=sum(run.steps_assumed for run in replayed.values()),
+        drift=next((d for d in ("drifted", "unknown") if d in drifts), "none"),
+        drifted={agent: tuple(sorted(parts)) for agent, parts in sorted(drifted.items())},
+        not_replayable={
+            **dict.fromkeys(sorted(set(runs) - set(replayed)), "the replay says nothing of it"),
+            **{
+                name: run.not_replayable
+                for name, run in sorted(replayed.items())
+                if run.not_replayable is not None
+            },
+        },
+    )
+
+
+def doubting(coverage: Coverage, *doubts: str) -> Coverage:
+    """The same coverage with further reasons for doubt."""
+    return replace(coverage, doubts=(*coverage.doubts, *doubts))
+
+
+def worse(one: AgentVerdict, other: AgentVerdict) -> AgentVerdict:
+    """The worse of two verdicts on one agent (D1); of equals the one with more findings."""
+
+    def rank(verdict: AgentVerdict) -> tuple[int, int]:
+        return _SEVERITY.index(verdict.decision), len(verdict.judged)
+
+    return other if rank(other) > rank(one) else one
+
+
+def content_digest(body: object) -> str:
+    """``sha256:`` digest of a verdict's canonical body (everything but the timings)."""
+    return f"sha256:{digest(canonical(body))}"
