@@ -77,7 +77,8 @@ class Divergence:
     the identities (case, punctuation, ...), `suggestion` the field rule that would remove it.
     `assumed` says that it lies in a stretch that the record cannot vouch for (D2).
     `fingerprint` names the finding across replays. `in_doubt` says that the recorded effect
-    may not be out.
+    may not be out, `handover` that only the replay from a recorded session shows it (S2).
+    `v` is the version that wrote the recorded row.
     """
 
     kind: Kind
@@ -94,6 +95,7 @@ class Divergence:
     suggestion: str | None = None
     assumed: bool = False
     in_doubt: bool = False
+    handover: bool = False
     v: str = ""
 
 

@@ -1,0 +1,261 @@
+"""One agent judged: what went out, what is asked for, under whose rules (S2, D1, D3).
+
+Pure: everything that had to be read or replayed is an argument.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from backstop.core.divergence import Comparison, Divergence, compare
+from backstop.core.events import Header
+from backstop.core.history import History
+from backstop.core.identity import Declaration, Namespace
+from backstop.core.intents import Intent, Pass, RunReplayed
+from backstop.core.keying import Rules
+from backstop.core.verdict import (
+    AgentVerdict,
+    Coverage,
+    LedgerFacts,
+    Policy,
+    cover,
+    decide,
+    doubting,
+    identity_of,
+    worse,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A ledger as the gate needs it. `digest` is that of its bytes."""
+
+    header: Header
+    history: History
+    digest: str
+
+    @property
+    def facts(self) -> LedgerFacts:
+        """The counts that a verdict states."""
+        return LedgerFacts(
+            events=self.history.events,
+            effects=self.history.committed,
+            runs=len(self.history.runs),
+            digest=f"sha256:{self.digest}",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a version asked for.
+
+    `keyed_under` are the declarations of the stored keys, `schemas` the parameters that the
+    version's tools have, by tool; None where the tools are not known. `replayed` is None for
+    a candidate that is itself a ledger. `version` is its content digest.
+    """
+
+    intents: Sequence[Intent]
+    keyed_under: Mapping[str, Declaration] = field(default_factory=dict)
+    schemas: Mapping[str, Mapping[str, object]] | None = None
+    guarded: frozenset[str] = frozenset()
+    replayed: Mapping[str, RunReplayed] | None = None
+    uncovered: tuple[str, ...] = ()
+    version: str = ""
+
+
+def judge(
+    recorded: Recorded,
+    candidate: Asked,
+    *,
+    control: Asked | None = None,
+    declarations: Sequence[Mapping[str, Declaration]],
+    policies: Sequence[Policy],
+    namespace: Namespace,
+    guarded: bool,
+    subtract: bool = True,
+) -> AgentVerdict:
+    """Judge a version; under several declarations or policies the worst stands (D1).
+
+    `guarded` says that the guard ran in production. `control` is the base version's replay;
+    with `subtract`, what it already does on rows of older versions is no fault of the
+    candidate's (D3).
+    """
+    verdicts = [
+        _judge(recorded, candidate, control, rules, policy, subtract=subtract)
+        for rules, policy in product(
+            _rule_sets(recorded, candidate, declarations, namespace, guarded=guarded), policies
+        )
+    ]
+    verdict = verdicts[0]
+    for other in verdicts[1:]:
+        verdict = worse(verdict, other)
+    return verdict
+
+
+def _rule_sets(
+    recorded: Recorded,
+    candidate: Asked,
+    declarations: Sequence[Mapping[str, Declaration]],
+    namespace: Namespace,
+    *,
+    guarded: bool,
+) -> list[Rules]:
+    """One set of rules for each different set of declarations."""
+    header = recorded.header
+    declared = {
+        tool: header.declarations[digest]
+        for tool, digest in header.tools.items()
+        if digest in header.declarations
+    }
+    found: list[Rules] = []
+    for stated in declarations:
+        offered = None if candidate.schemas is None else frozenset(candidate.schemas)
+        judged = _with_schemas({**declared, **stated}, candidate.schemas)
+        rules = Rules(
+            namespace=namespace,
+            recorded=header.declarations,
+            declared=declared,
+            candidate=judged,
+            offered=offered,
+            guarded=candidate.guarded if guarded else frozenset(),
+            replayed=candidate.replayed is not None,
+            canon=header.canon,
+        )
+        if all(rules.candidate != other.candidate for other in found):
+            found.append(rules)
+    return found
+
+
+def _with_schemas(
+    declarations: Mapping[str, Declaration], schemas: Mapping[str, Mapping[str, object]] | None
+) -> dict[str, Declaration]:
+    """The rules of `declarations` on the parameters that the candidate's tools have."""
+    judged = dict(declarations)
+    for tool, schema in (schemas or {}).items():
+        stated = judged.get(tool, Declaration(tool=tool))
+        judged[tool] = Declaration(
+            tool=tool,
+            effect=stated.effect,
+            identity=stated.identity,
+            scope=stated.scope,
+            fields=stated.fields,
+            schema=dict(schema),
+            occurrence=stated.occurrence,
+            aliases=stated.aliases,
+        )
+    return judged
+
+
+def _judge(
+    recorded: Recorded,
+    candidate: Asked,
+    control: Asked | None,
+    rules: Rules,
+    policy: Policy,
+    *,
+    subtract: bool,
+) -> AgentVerdict:
+    comparison = comparing(recorded.history, candidate, rules)
+    coverage = _coverage(recorded, candidate)
+    pre_existing: Counter[tuple[str, ...]] = Counter()
+    if control is not None:
+        found = comparing(recorded.history, control, rules)
+        pre_existing, doubts = _split(found.divergences, control.version, recorded.history)
+        coverage = doubting(coverage, *doubts, *_control_gaps(control))
+        if not subtract:
+            pre_existing = Counter()
+    return decide(
+        rules.namespace.agent,
+        comparison,
+        coverage,
+        policy,
+        ledger=recorded.facts,
+        pre_existing=pre_existing,
+    )
+
+
+def comparing(history: History, asked: Asked, rules: Rules) -> Comparison:
+    """Compare a full replay, and add what only the handover of open runs shows (S2)."""
+    intents = [intent for intent in asked.intents if intent.replay is Pass.FULL]
+    full = compare(history, intents, rules, keyed_under=asked.keyed_under, replayed=asked.replayed)
+    if asked.replayed is None or not history.open:
+        return full
+    handed = compare(
+        _of_runs(history, history.open),
+        [intent for intent in asked.intents if intent.replay is Pass.HANDOVER],
+        rules,
+        keyed_under=asked.keyed_under,
+        replayed=asked.replayed,
+    )
+    known = Counter(_place_of(divergence) for divergence in full.divergences)
+    more: list[Divergence] = []
+    for divergence in handed.divergences:
+        if known[_place_of(divergence)] > 0:
+            known[_place_of(divergence)] -= 1
+        else:
+            more.append(replace(divergence, handover=True))
+    return replace(
+        full,
+        divergences=(*full.divergences, *more),
+        regrouped={**handed.regrouped, **full.regrouped},
+        unkeyed=(*full.unkeyed, *(one for one in handed.unkeyed if one not in full.unkeyed)),
+    )
+
+
+def _place_of(divergence: Divergence) -> tuple[str, ...]:
+    return (*identity_of(divergence), divergence.run, divergence.step)
+
+
+def _of_runs(history: History, runs: set[str]) -> History:
+    return History(
+        rows=[row for row in history.rows if row.run in runs],
+        answered=[ask for ask in history.answered if ask.run in runs],
+        runs=[run for run in history.runs if run in runs],
+        open=set(runs),
+        events=history.events,
+    )
+
+
+def _coverage(recorded: Recorded, candidate: Asked) -> Coverage:
+    runs = recorded.history.runs
+    if candidate.replayed is None:
+        # A ledger or a list of intents speaks for whatever it is compared with.
+        return Coverage(runs_compared=len(runs), runs_total=len(runs))
+    return replace(cover(candidate.replayed, runs), uncovered=candidate.uncovered)
+
+
+def _split(
+    divergences: Sequence[Divergence], version: str, history: History
+) -> tuple[Counter[tuple[str, ...]], list[str]]:
+    """Part a control run's findings into those that were there, and those it cannot explain.
+
+    On rows that the control's own version wrote it must find nothing (D3).
+    """
+    versions: dict[str, set[str]] = {}
+    for row in history.rows:
+        versions.setdefault(row.run, set()).add(row.v)
+    pre_existing: Counter[tuple[str, ...]] = Counter()
+    unexplained: Counter[str] = Counter()
+    for divergence in divergences:
+        wrote = {divergence.v} if divergence.recorded else versions.get(divergence.run, {""})
+        if version and wrote == {version}:
+            unexplained[divergence.run] += 1
+        else:
+            pre_existing[identity_of(divergence)] += 1
+    doubts = [
+        f"run {run}: the base version does not reproduce its own record "
+        f"({count} {'finding' if count == 1 else 'findings'}), so the replay cannot be trusted there"
+        for run, count in sorted(unexplained.items())
+    ]
+    return pre_existing, doubts
+
+
+def _control_gaps(control: Asked) -> list[str]:
+    return [
+        f"run {name}: the base version could not be replayed: {run.not_replayable}"
+        for name, run in sorted((control.replayed or {}).items())
+        if run.not_replayable is not None
+    ]
