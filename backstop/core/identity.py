@@ -1,0 +1,361 @@
+"""Which arguments name an effect: the idempotency key, and the fingerprint of all of them.
+
+K1. ``key = digest(["backstop.key", canon version, [agent, app, tenant], tool, identity,
+scope, scope value, occurrence])``. The schema takes no part but by coercion and defaults.
+
+A call goes through five stations: canonical text and strict parser; override fields are
+taken out and volatile ones dropped; absent arguments take their declared defaults (K2);
+values are read as the schema means them (`coerce`); each field is normalised by its kinds.
+
+*Identity declared*: exactly the named arguments, defaults filled in. One that is absent with
+no default known is refused, unless the schema says that it is optional: then it is null.
+All null is refused: unrelated calls would share one key.
+
+*Identity undeclared*: the arguments that the caller passed, less those that equal their
+default. So ``{a: 1, b: null}`` and ``{a: 1}`` have one key where b's default is null, and a
+default that a version changes moves the fingerprint, not the key: MUTATED, not another
+effect. A tool without any argument has no identity and needs a declared scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse, short
+from backstop.core.fields import HIDDEN, coerce, normalise, normalise_fields, without
+from backstop.errors import IdentityError
+
+
+class IdentityRefused(IdentityError):
+    """A call gets no key, because one would be made up; the slug says why."""
+
+    slug = "no-identity"
+
+
+class Scope(StrEnum):
+    """Within what a key is unique: one run, one step of it, or all of the agent's runs."""
+
+    RUN = "run"
+    STEP = "step"
+    AGENT = "agent"
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+    """What is known about a tool: whether it acts, what names its effects, how to read them.
+
+    `identity` names arguments; None is undeclared. `scope` None is a run, undeclared.
+    `fields` maps arguments (or JSON Pointers) to kinds of `backstop.core.fields`. `schema`
+    is the JSON Schema of the parameters. `occurrence` is the argument that tells deliberate
+    repeats apart, or ``step``. `aliases` are other names of the same tool.
+    """
+
+    tool: str
+    effect: bool = True
+    identity: tuple[str, ...] | None = None
+    scope: Scope | None = None
+    fields: dict[str, tuple[str, ...]] = {}
+    schema: dict[str, Any] = {}
+    occurrence: str | None = None
+    aliases: tuple[str, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        """Short digest of the declaration's canonical form; rows name the declaration by it."""
+        return short(canonical(msgspec.to_builtins(self)))
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        """The schemas of the parameters by name, as far as the schema knows them."""
+        known = self.schema.get("properties")
+        return known if isinstance(known, dict) else {}
+
+    @cached_property
+    def defaults(self) -> dict[str, Json]:
+        """The declared defaults by parameter, canonical. Raises `NotCanonical`."""
+        given = {
+            name: schema["default"]
+            for name, schema in self.parameters.items()
+            if isinstance(schema, dict) and "default" in schema
+        }
+        return _canonical_members(given)
+
+    def is_optional(self, name: str) -> bool:
+        """Does the schema know this parameter, and not require it?"""
+        return name in self.parameters and name not in self.schema.get("required", ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """Whose effects these are; other agents, apps and tenants have other keys."""
+
+    agent: str
+    app: str = ""
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identified:
+    """A call with its key.
+
+    `identity` are the arguments in the key. `arguments` are all canonical arguments, defaults
+    filled in, without volatile and override fields; `fingerprint` is their digest (generated
+    fields left out). `override` holds the override fields that were set, None if none was.
+    """
+
+    key: str
+    fingerprint: str
+    identity: dict[str, Json]
+    arguments: dict[str, Json]
+    occurrence: Json
+    override: dict[str, Json] | None
+
+
+GENERATED: Final = frozenset({"generated"})
+
+
+def identify(
+    arguments: Mapping[str, object],
+    declaration: Declaration,
+    *,
+    namespace: Namespace,
+    run: str,
+    step: str,
+    occurrence: int | str | None = None,
+    explicit: Sequence[str] = (),
+) -> Identified:
+    """K1: the idempotency key and fingerprint of a call.
+
+    `occurrence` overrules the declared one. `explicit` are keys that the caller brought along:
+    one stands in for the identity, two different ones are refused (K18). Raises
+    `IdentityRefused` (``no-identity``, ``conflicting-keys``, ``not-canonical``).
+    """
+    call = _Call(arguments, declaration, declaration)
+    return call.identified(
+        _explicit_key(explicit, declaration) or call.identity(),
+        namespace=namespace,
+        run=run,
+        step=step,
+        occurrence=occurrence,
+    )
+
+
+def identify_read(
+    arguments: Mapping[str, object],
+    declaration: Declaration,
+    *,
+    namespace: Namespace,
+    run: str,
+    step: str,
+) -> Identified:
+    """The key of a call that changes nothing: by all arguments, never refused for identity.
+
+    Raises `IdentityRefused` (``not-canonical``) for arguments without a canonical form.
+    """
+    call = _Call(arguments, declaration, declaration)
+    return call.identified(call.undeclared(), namespace=namespace, run=run, step=step)
+
+
+def rekey(
+    arguments: Mapping[str, object],
+    *,
+    written_under: Declaration,
+    candidate: Declaration,
+    namespace: Namespace,
+    run: str,
+    step: str,
+    occurrence: int | str | None = None,
+) -> Identified:
+    """K3: an old row under the candidate's rules; `arguments` are as the caller passed them.
+
+    Absent arguments mean what they meant when the row was written (K2); all other rules are
+    the candidate's. Raises `IdentityRefused` as `identify` does.
+    """
+    call = _Call(arguments, candidate, written_under)
+    return call.identified(
+        call.identity(), namespace=namespace, run=run, step=step, occurrence=occurrence
+    )
+
+
+def complete(
+    arguments: Mapping[str, Json], written_under: Declaration, candidate: Declaration | None
+) -> dict[str, Json]:
+    """K2: the arguments with the defaults that they were written under filled in.
+
+    A parameter that declaration did not have takes the candidate's default: what a version
+    adds with a default changes nothing about old calls. Without a schema nothing is known of
+    parameters, so only the candidate can tell. Raises `NotCanonical` for a bad default.
+    """
+    added: dict[str, Json] = {}
+    if candidate is not None:
+        known = written_under.parameters
+        added = {name: v for name, v in candidate.defaults.items() if name not in known}
+    return {**added, **written_under.defaults, **arguments}
+
+
+def suggest(a: Json, b: Json) -> str | None:
+    """The weakest field kind under which two different values become equal, if there is one.
+
+    Of two mappings: the one kind that does it for every member that differs.
+    """
+    if canonical(a) == canonical(b):
+        return None
+    pairs = [(a, b)]
+    if isinstance(a, dict) and isinstance(b, dict):
+        if a.keys() != b.keys():
+            return None
+        pairs = [(a[name], b[name]) for name in a if canonical(a[name]) != canonical(b[name])]
+    for kind in _WEAKEST_FIRST:
+        if all(_same_under(kind, left, right) for left, right in pairs):
+            return kind
+    return None
+
+
+_WEAKEST_FIRST: Final = ("date-time", "money", "json", "set", "trim", "casefold", "email", "slug")
+
+
+def _same_under(kind: str, a: Json, b: Json) -> bool:
+    return canonical(normalise(a, (kind,))) == canonical(normalise(b, (kind,)))
+
+
+def _canonical_members(members: Mapping[str, object]) -> dict[str, Json]:
+    value = parse(canonical(members))
+    if not isinstance(value, dict):  # what is no mapping has no names to tell arguments by
+        raise NotCanonical("arguments that are not an object", slug="opaque-value")
+    return value
+
+
+def _explicit_key(explicit: Sequence[str], declaration: Declaration) -> str | None:
+    if not explicit:
+        return None
+    keys = set(explicit)
+    if len(keys) > 1:
+        raise IdentityRefused(
+            f"{declaration.tool}: {len(keys)} different idempotency keys were given for one "
+            "call; give one",
+            slug="conflicting-keys",
+        )
+    (key,) = keys
+    if not key.strip():
+        raise IdentityRefused(f"{declaration.tool}: the idempotency key that was given is blank")
+    return key
+
+
+class _Call:
+    """The arguments of one call at the last of the five stations."""
+
+    __slots__ = ("arguments", "declaration", "override", "passed", "refuse")
+
+    def __init__(
+        self, arguments: Mapping[str, object], declaration: Declaration, written_under: Declaration
+    ) -> None:
+        self.declaration = declaration
+        try:
+            given = _canonical_members(arguments)
+            filled = complete(given, written_under, declaration)
+            self.override = _overrides(filled, declaration)
+            self.arguments = self._read(filled)
+        except NotCanonical as fault:
+            raise IdentityRefused(
+                f"{declaration.tool}: the arguments have no canonical form: {fault} ({fault.slug})",
+                slug="not-canonical",
+            ) from None
+        self.passed = given.keys()
+
+    def _read(self, members: dict[str, Json]) -> dict[str, Json]:
+        declared = self.declaration
+        seen = without(members, declared.fields, HIDDEN)
+        if declared.schema:
+            read = coerce(seen, declared.schema)
+            seen = read if isinstance(read, dict) else seen
+        return normalise_fields(seen, declared.fields) if declared.fields else seen
+
+    def identity(self) -> dict[str, Json]:
+        """The identity arguments; raises `IdentityRefused` if nothing names the target."""
+        if self.declaration.identity is None:
+            return self._undeclared_or_refused()
+        identity = {name: self._named(name) for name in self.declaration.identity}
+        if not identity and self.declaration.scope is None:
+            raise self._refused("its identity is declared empty, so a scope must be declared")
+        if identity and all(value is None for value in identity.values()):
+            raise self._refused(f"every identity argument ({', '.join(identity)}) is null")
+        return identity
+
+    def _named(self, name: str) -> Json:
+        if name in self.arguments:
+            return self.arguments[name]
+        if not self.declaration.is_optional(name):
+            raise self._refused(f"the identity argument {name} is missing")
+        return None
+
+    def _undeclared_or_refused(self) -> dict[str, Json]:
+        considered = without(self.arguments, self.declaration.fields, GENERATED)
+        if self.declaration.scope is None and not any(
+            value is not None for value in considered.values()
+        ):
+            raise self._refused("no argument names its target, and no scope is declared")
+        return self.undeclared()
+
+    def undeclared(self) -> dict[str, Json]:
+        """The arguments that were passed, less generated ones and those equal to a default."""
+        defaults = self._read(self.declaration.defaults)
+        return {
+            name: value
+            for name, value in without(self.arguments, self.declaration.fields, GENERATED).items()
+            if name in self.passed
+            and not (name in defaults and canonical(value) == canonical(defaults[name]))
+        }
+
+    def _refused(self, why: str) -> IdentityRefused:
+        tool = self.declaration.tool
+        return IdentityRefused(
+            f"{tool}: {why}; declare `identity` (or `scope`) for {tool} in backstop.yaml, or "
+            "pass the argument"
+        )
+
+    def identified(
+        self,
+        identity: dict[str, Json] | str,
+        *,
+        namespace: Namespace,
+        run: str,
+        step: str,
+        occurrence: int | str | None = None,
+    ) -> Identified:
+        """The digests. An explicit key is a text where an identity is an object."""
+        declared = self.declaration
+        scope = declared.scope or Scope.RUN
+        nth = self._occurrence(step) if occurrence is None else occurrence
+        where = {Scope.RUN: run, Scope.STEP: [run, step], Scope.AGENT: ""}[scope]
+        owner = [namespace.agent, namespace.app, namespace.tenant]
+        named = ["backstop.key", CANON_VERSION, owner, declared.tool, identity]
+        compared = without(self.arguments, declared.fields, GENERATED)
+        return Identified(
+            key=digest(canonical([*named, scope.value, where, nth])),
+            fingerprint=digest(canonical(compared)),
+            identity=identity if isinstance(identity, dict) else {"$key": identity},
+            arguments=self.arguments,
+            occurrence=nth,
+            override=self.override,
+        )
+
+    def _occurrence(self, step: str) -> Json:
+        name = self.declaration.occurrence
+        if name is None:
+            return 0
+        value = step if name == "step" else self.arguments.get(name)
+        return 0 if value is None else value
+
+
+def _overrides(members: dict[str, Json], declaration: Declaration) -> dict[str, Json] | None:
+    given = {
+        name: members[name]
+        for name, kinds in declaration.fields.items()
+        if "override" in kinds and members.get(name) not in (None, False, "")
+    }
+    return given or None
