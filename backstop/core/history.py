@@ -16,9 +16,11 @@ import msgspec
 
 from backstop.core.events import (
     NOTHING,
+    AttemptEnded,
     AttemptStarted,
     CallAnswered,
     CallBlocked,
+    CursorAdvanced,
     EffectClaimed,
     EffectCommitted,
     EffectFailed,
@@ -203,7 +205,7 @@ class _Effects:
 
     def _committed(self, event: EffectCommitted, index: int) -> None:
         row = self._settle(event, index)
-        row.result, row.state_delta = event.result, event.state_delta
+        row.result, row.state_delta, row.error = event.result, event.state_delta, None
         self._done(row, Outcome.COMMITTED)
 
     def _failed(self, event: EffectFailed, index: int) -> None:
@@ -213,13 +215,15 @@ class _Effects:
 
     def _doubted(self, event: EffectInDoubt, index: int) -> None:
         # Stays unsettled: the late owner, a probe or a person may still say what happened.
-        self._settle(event, index).outcome = Outcome.IN_DOUBT
+        row = self._settle(event, index)
+        row.outcome = Outcome.IN_DOUBT
+        row.error = Failure(type="InDoubt", message=event.reason)
 
     def _resolved(self, event: EffectResolved, index: int) -> None:
         row = self._settle(event, index)
         match event.to:
             case "committed":
-                row.result = event.result
+                row.result, row.error = event.result, None
                 self._done(row, Outcome.COMMITTED)
             case "failed":
                 row.error = Failure(type="Resolved", message=event.reason)
@@ -243,7 +247,11 @@ def effect_rows(batches: Iterable[Iterable[Event]]) -> History:
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """What a step was handed, and what its attempts asked and were told, in order."""
+    """What a step was handed, and what its attempts asked and were told, in order.
+
+    `answered` are the asks that the guard answered without running the tool. `ended` is how
+    the last attempt came out, ``done`` where the cursor moved on, empty where none ended.
+    """
 
     id: str
     cursor: int
@@ -254,6 +262,8 @@ class Step:
     attempts: int = 1
     models: list[tuple[int, ModelAnswered]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    answered: list[tuple[int, CallAnswered]] = field(default_factory=list)
+    ended: str = ""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -311,14 +321,17 @@ def recorded_runs(events: Iterable[Event]) -> tuple[dict[str, RecordedRun], Hist
                 )
                 steps[event.run, event.step] = step
                 _run_of(runs, event, index).steps.append(step)
-            case AttemptStarted():
-                _step_of(steps, event, index).attempts = event.attempt
-            case ModelAnswered():
-                _step_of(steps, event, index).models.append((index, event))
-            case ToolRead():
-                _step_of(steps, event, index).calls.append(Read(index=index, event=event))
-            case EffectClaimed() | CallBlocked() if index in rows:
-                _step_of(steps, event, index).calls.append(rows[index])
+            case (
+                AttemptStarted()
+                | AttemptEnded()
+                | CursorAdvanced()
+                | CallAnswered()
+                | ModelAnswered()
+                | ToolRead()
+                | EffectClaimed()
+                | CallBlocked()
+            ):
+                _tell(_step_of(steps, event, index), event, index, rows)
             case _:
                 pass
         if event.v and event.run in runs:
@@ -326,6 +339,38 @@ def recorded_runs(events: Iterable[Event]) -> tuple[dict[str, RecordedRun], Hist
     for run in runs.values():
         run.steps.sort(key=lambda step: step.cursor)
     return runs, history
+
+
+InStep: TypeAlias = (
+    AttemptStarted
+    | AttemptEnded
+    | CursorAdvanced
+    | CallAnswered
+    | ModelAnswered
+    | ToolRead
+    | EffectClaimed
+    | CallBlocked
+)
+
+
+def _tell(step: Step, event: InStep, index: int, rows: Mapping[int, Row]) -> None:
+    """Add to `step` what `event` says of it."""
+    match event:
+        case AttemptStarted():
+            step.attempts, step.ended = event.attempt, ""
+        case AttemptEnded():
+            step.ended = event.outcome
+        case CursorAdvanced():
+            step.ended = "done"
+        case CallAnswered():
+            step.answered.append((index, event))
+        case ModelAnswered():
+            step.models.append((index, event))
+        case ToolRead():
+            step.calls.append(Read(index=index, event=event))
+        case EffectClaimed() | CallBlocked():
+            if index in rows:  # a claim that was taken over is no row of its own
+                step.calls.append(rows[index])
 
 
 def _run_of(runs: Mapping[str, RecordedRun], event: Event, index: int) -> RecordedRun:
@@ -339,7 +384,7 @@ def _run_of(runs: Mapping[str, RecordedRun], event: Event, index: int) -> Record
 
 def _step_of(
     steps: Mapping[tuple[str, str], Step],
-    event: AttemptStarted | ModelAnswered | ToolRead | EffectClaimed | CallBlocked,
+    event: InStep,
     index: int,
 ) -> Step:
     if (step := steps.get((event.run, event.step))) is None:
