@@ -1,0 +1,152 @@
+"""A ledger file in bytes, read at once, in batches, or strictly; and written.
+
+A file is a header line, one event a line, and a seal line. `read` and `read_batches` trust
+what the seal's digest covers and leave payloads raw; `verify` trusts nothing. Nothing here
+opens a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from backstop.core.events import Event, Header, Seal
+from backstop.core.ledgerverify import Summary, verify
+from backstop.core.lines import MAX_LINE, Lines
+from backstop.core.sealing import (
+    EVENT,
+    SEAL,
+    Sealer,
+    empty,
+    encode,
+    open_header,
+    seal,
+    seal_lines,
+    too_long,
+)
+from backstop.errors import LedgerError
+
+__all__ = [
+    "MAX_LINE",
+    "Ledger",
+    "Sealer",
+    "Summary",
+    "encode",
+    "read",
+    "read_batches",
+    "seal",
+    "seal_lines",
+    "verify",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """A whole ledger in memory. `digest` is SHA-256, hex, over every byte before the seal line."""
+
+    header: Header
+    events: list[Event]
+    seal: Seal
+    digest: str
+
+
+def read(data: bytes, *, name: str, expect_agent: str | None = None) -> Ledger:
+    """Read a sealed ledger at once: digest and counts checked, payloads left raw.
+
+    The links between events, the heads and what the events say are `verify`'s to check.
+    Raises `LedgerError` naming the line; `expect_agent` is whose ledger it must be.
+    """
+    view = memoryview(data)
+    first = data.find(b"\n") + 1
+    last = data.rfind(b"\n", 0, -1) + 1
+    digest = hashlib.sha256(view[:last]).hexdigest()
+    try:
+        seal = SEAL.decode(view[last:])
+        if seal.digest == digest and data.endswith(b"\n") and last and not _too_long(data):
+            header = open_header(view[:first], name=name, expect_agent=expect_agent)
+            events: list[Event] = EVENT.decode_lines(view[first:last])
+            if len(events) == seal.events:
+                return Ledger(header=header, events=events, seal=seal, digest=digest)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        pass  # the strict reader says exactly what is wrong, and where
+    verify((data,), name=name, expect_agent=expect_agent)
+    raise _unread(name)
+
+
+def _too_long(data: bytes) -> bool:
+    return len(data) > MAX_LINE and max(map(len, data.split(b"\n"))) > MAX_LINE
+
+
+def _unread(name: str) -> LedgerError:
+    return LedgerError(
+        f"{name}: the quick reader refuses what the strict one accepts, so neither is trusted. "
+        "Please report this file.",
+        slug="ledger-format",
+    )
+
+
+Batch: TypeAlias = Header | list[Event] | Seal
+
+
+def read_batches(
+    chunks: Iterable[bytes], *, name: str, expect_agent: str | None = None
+) -> Iterator[Batch]:
+    """Read a sealed ledger as a stream: the header, lists of events, and last the seal.
+
+    Digest and counts can be checked at the end only: take nothing for true before the seal
+    has come. Memory is bounded by the chunks' size and `MAX_LINE`. Raises `LedgerError`.
+    """
+    lines = Lines(chunks, too_long=lambda number: too_long(name, number))
+    digest = hashlib.sha256()
+    begun = False
+    count = 0
+    for block in lines:
+        digest.update(block)
+        start = 0
+        if not begun:
+            start = block.find(b"\n") + 1
+            yield open_header(block[:start], name=name, expect_agent=expect_agent)
+            begun = True
+        events = _decoded(block, start, name=name, before=count + 1)
+        count += len(events)
+        if events:
+            yield events
+    yield _checked_seal(lines, digest.hexdigest(), count, name=name)
+
+
+def _decoded(block: bytes, start: int, *, name: str, before: int) -> list[Event]:
+    try:
+        events: list[Event] = EVENT.decode_lines(memoryview(block)[start:])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
+        raise LedgerError(
+            f"{name}, after line {before}: not all lines are events that this Backstop knows "
+            f"({exc}). `backstop ledger verify` names the line.",
+            slug="ledger-format",
+        ) from None
+    return events
+
+
+def _checked_seal(lines: Lines, digest: str, count: int, *, name: str) -> Seal:
+    if not lines.last and not lines.rest:
+        raise empty(name)
+    try:
+        seal = SEAL.decode(lines.last)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        seal = None
+    if seal is None or lines.rest:
+        raise LedgerError(
+            f"{name}, line {count + 2}: no seal at the end: the file was cut off or never sealed. "
+            "`backstop ledger verify` says which.",
+            slug="ledger-unsealed",
+        )
+    if seal.digest != digest or seal.events != count:
+        raise LedgerError(
+            f"{name}, lines 1 to {count + 1}: not as they were sealed. "
+            "`backstop ledger verify` names the line.",
+            slug="ledger-tampered",
+        )
+    return seal
