@@ -15,72 +15,57 @@ spelling here; what might mean something else stays different.
   shape is the same value.
 - What has no spelling is refused with `NotCanonical`, never guessed.
 
-Standard library only: this file is copied next to the replay harness.
+Standard library only: this file and `spelling.py` are copied next to the replay harness.
 """
 
 from __future__ import annotations
 
-import base64
-import dataclasses
 import hashlib
 import json
-import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date, datetime, time, timedelta
-from decimal import Context, Decimal, Inexact
-from enum import Enum
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from json.encoder import encode_basestring
-from numbers import Integral, Real
-from typing import Any, Final, Self, TypeAlias
-from uuid import UUID
+from typing import Any, Final, TypeAlias
+
+from .spelling import (
+    INT_LIMIT,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    NotCanonical,
+    check_range,
+    exact,
+    normal,
+    pointer_token,
+    too_deep,
+    too_long,
+    underflow,
+    unwrapped,
+)
+
+__all__ = [
+    "CANON_VERSION",
+    "Json",
+    "NotCanonical",
+    "canonical",
+    "digest",
+    "parse",
+    "pointer_token",
+    "render",
+    "short",
+]
 
 CANON_VERSION: Final = 1
 """Version of these rules. A row says under which version its key was made."""
 
-MAX_DEPTH: Final = 100
-"""Arrays and objects inside each other; a value nested deeper is refused."""
-
-MAX_DIGITS: Final = 4000
-"""Digits of one number. Below Python's own limit for turning text into an integer."""
-
 Json: TypeAlias = "bool | int | Decimal | str | list[Json] | dict[str, Json] | None"
 """A rendered value. A Decimal is never integral: integral numbers are ints."""
 
-_INT_LIMIT: Final = 10**MAX_DIGITS
-_EXACTLY: Final = Context(prec=MAX_DIGITS, traps=[Inexact])
 _HEX_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 # Strings are skipped whole (possessively, closed or not), so hostile text costs linear time.
 _BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
-
-
-class NotCanonical(ValueError):
-    """A value has no canonical form; ``str(error)`` is one line that says what and where.
-
-    `pointer` is the JSON Pointer of the offending place, empty for the whole value.
-    """
-
-    def __init__(self, what: str, *, slug: str) -> None:
-        super().__init__(what)
-        self.what = what
-        self.slug = slug
-        self.pointer = ""
-
-    def __str__(self) -> str:
-        return f"{self.what}, at {self.pointer}" if self.pointer else self.what
-
-    def inside(self, token: str | int) -> Self:
-        """Say that the place lies under this member or index; the same error, for raising on."""
-        self.pointer = f"/{pointer_token(token)}{self.pointer}"
-        return self
-
-
-def pointer_token(token: str | int) -> str:
-    """A member name or index as one token of a JSON Pointer (RFC 6901, section 3)."""
-    return str(token).replace("~", "~0").replace("/", "~1")
 
 
 # --- text -> Json -------------------------------------------------------------------------
@@ -129,12 +114,7 @@ def _check_depth(text: str) -> None:
     for lexeme in _BRACKETS.findall(text):
         depth += (lexeme in "[{") - (lexeme in "]}")
         if depth > MAX_DEPTH:
-            raise _too_deep()
-
-
-def _too_deep() -> NotCanonical:
-    what = f"a value nested more than {MAX_DEPTH} deep, or inside itself"
-    return NotCanonical(what, slug="too-deep")
+            raise too_deep()
 
 
 def _from_pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -148,33 +128,29 @@ def _from_pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _add_name(name: str, seen: set[str]) -> str:
-    normal = unicodedata.normalize("NFC", name)
-    if normal in seen:
+    spelled = unicodedata.normalize("NFC", name)
+    if spelled in seen:
         fault = NotCanonical("a member name that stands twice", slug="duplicate-member")
         raise fault.inside(name)
-    seen.add(normal)
-    return normal
+    seen.add(spelled)
+    return spelled
 
 
 def _from_digits(literal: str) -> int:
     if len(literal) > MAX_DIGITS + literal.startswith("-"):
-        raise _too_long()
+        raise too_long()
     return int(literal)
-
-
-def _too_long() -> NotCanonical:
-    return NotCanonical(f"a number of more than {MAX_DIGITS} digits", slug="number-too-long")
 
 
 def _from_decimal(literal: str) -> int | Decimal:
     # The float comes first: a Decimal of an absurd exponent cannot even be made.
     size = float(literal)
-    _check_range(size)
+    check_range(size)
     if size == 0:
         if re.match("[-0.]*[1-9]", literal):
-            raise _underflow()
+            raise underflow()
         return 0
-    return _exact(Decimal(literal))
+    return exact(Decimal(literal))
 
 
 def _refuse_constant(literal: str) -> Json:
@@ -248,12 +224,12 @@ def render(value: object) -> Json:
 
 
 def _render(value: object, depth: int) -> Json:
-    value = _unwrapped(value)
+    value = unwrapped(value)
     if isinstance(value, str):
-        _normal(value)
+        normal(value)
         return value
     if isinstance(value, Decimal):
-        return _exact(value)
+        return exact(value)
     if isinstance(value, dict):
         _check_room(depth)
         _normal_names(value)
@@ -265,9 +241,9 @@ def _render(value: object, depth: int) -> Json:
         _check_room(depth)
         members = [_render(item, depth + 1) for item in value]
         return [item for _, item in sorted({_text(item, 0): item for item in members}.items())]
-    if isinstance(value, int) and not -_INT_LIMIT < value < _INT_LIMIT:
-        raise _too_long()
-    return value  # type: ignore[return-value]  # None, bool or int: all that _unwrapped leaves
+    if isinstance(value, int) and not -INT_LIMIT < value < INT_LIMIT:
+        raise too_long()
+    return value  # type: ignore[return-value]  # None, bool or int: all that unwrapped leaves
 
 
 def _below(token: str | int, value: object, depth: int) -> Json:
@@ -279,7 +255,7 @@ def _below(token: str | int, value: object, depth: int) -> Json:
 
 def _check_room(depth: int) -> None:
     if depth >= MAX_DEPTH:
-        raise _too_deep()
+        raise too_deep()
 
 
 def _normal_names(members: dict[Any, object]) -> dict[str, object]:
@@ -290,132 +266,8 @@ def _normal_names(members: dict[Any, object]) -> dict[str, object]:
         if not isinstance(name, str):
             what = f"a member name that is not text but {type(name).__name__}"
             raise NotCanonical(what, slug="non-text-name")
-        named[_add_name(_normal(str.__str__(name)), seen)] = item
+        named[_add_name(normal(str.__str__(name)), seen)] = item
     return named
-
-
-def _normal(text: str) -> str:
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise NotCanonical("text with half a surrogate pair", slug="lone-surrogate") from None
-    return unicodedata.normalize("NFC", text)
-
-
-def _unwrapped(value: object) -> object:
-    """The value in the plain types, its members still as they are."""
-    for _ in range(MAX_DEPTH):  # an enum may hold an enum; nothing sane does it often
-        if type(value) in _PLAIN:
-            return value
-        value = _unwrap(value)
-    raise _too_deep()
-
-
-def _unwrap(value: object) -> object:
-    for kinds, spelling in _SPELLINGS:
-        if isinstance(value, kinds):
-            return spelling(value)
-    if hasattr(type(value), "model_dump"):
-        return _dumped(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    raise _opaque(value)
-
-
-def _opaque(value: object) -> NotCanonical:
-    what = f"a {type(value).__name__}, which has no canonical form: pass plain values"
-    return NotCanonical(what, slug="opaque-value")
-
-
-def _dumped(model: object) -> object:
-    # By its methods, not by its class: the candidate's pydantic is not ours to import.
-    try:
-        return model.model_dump(mode="python", by_alias=True)  # type: ignore[attr-defined]
-    except Exception:  # noqa: BLE001  # a model's own serializer may raise anything
-        raise _opaque(model) from None
-
-
-def _from_float(value: float) -> int | Decimal:
-    _check_range(value)
-    return int(value) if value.is_integer() else Decimal(float.__repr__(value))
-
-
-def _from_fraction(value: Fraction) -> Decimal:
-    try:
-        return _EXACTLY.divide(Decimal(value.numerator), Decimal(value.denominator))
-    except Inexact:
-        what = "a fraction that no decimal spells exactly"
-        raise NotCanonical(what, slug="opaque-value") from None
-
-
-def _check_range(size: float) -> None:
-    if not math.isfinite(size):
-        raise NotCanonical("a number that is not finite, or overflows a double", slug="not-finite")
-
-
-def _underflow() -> NotCanonical:
-    return NotCanonical("a number that is not zero, but underflows a double", slug="underflow")
-
-
-def _exact(value: Decimal) -> int | Decimal:
-    """The integer that a Decimal equals, or itself; refuses what a double cannot hold at all."""
-    _check_range(math.nan if value.is_snan() else float(value))
-    if len(value.as_tuple().digits) > MAX_DIGITS:
-        raise _too_long()
-    if value == value.to_integral_value():
-        return int(value)
-    if float(value) == 0:
-        raise _underflow()
-    return value
-
-
-def _iso(value: datetime | time) -> str:
-    return re.sub(r"\+00:00$", "Z", value.isoformat())
-
-
-def _duration(value: timedelta) -> str:
-    """ISO 8601 as pydantic writes it: years of 365 days, no weeks, the sign in front."""
-    size = abs(value)
-    years, days = divmod(size.days, 365)
-    minutes, seconds = divmod(size.seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    rest = (
-        f"{seconds}.{size.microseconds:06d}".rstrip("0").rstrip(".")
-        if size.microseconds
-        else seconds
-    )
-    day = "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (days, "D")) if n)
-    clock = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M"), (rest, "S")) if n)
-    sign = "-" if value < timedelta(0) else ""
-    return f"{sign}P{day}T{clock}" if clock else f"{sign}P{day or 'T0S'}"
-
-
-def _bytes(value: bytes | bytearray | memoryview) -> dict[str, str]:
-    return {"$bytes": base64.b64encode(value).decode("ascii")}
-
-
-_PLAIN: Final = frozenset({str, int, bool, type(None), Decimal, dict, list, tuple, set, frozenset})
-# The first that fits decides: an enum may be a str, a datetime is a date, a bool an int.
-_SPELLINGS: Final[tuple[tuple[type | tuple[type, ...], Callable[..., object]], ...]] = (
-    (float, _from_float),
-    (Enum, lambda value: value.value),
-    (str, str.__str__),
-    (int, int.__index__),
-    (Decimal, Decimal),
-    ((datetime, time), _iso),
-    (date, date.isoformat),
-    (timedelta, _duration),
-    (UUID, str),
-    ((bytes, bytearray, memoryview), _bytes),
-    (Mapping, dict),
-    ((list, tuple), list),
-    ((set, frozenset), frozenset),
-    (Integral, int),
-    (Fraction, _from_fraction),
-    (Real, lambda value: _from_float(float(value))),
-)
 
 
 # --- Json -> canonical text ---------------------------------------------------------------
@@ -432,11 +284,11 @@ def canonical(value: object) -> str:
 def _text(value: Any, depth: int) -> str:  # noqa: ANN401  # exact types are tested, for speed
     kind = type(value)
     if kind is str:
-        return encode_basestring(_normal(value))
+        return encode_basestring(normal(value))
     if kind is int:
-        if -_INT_LIMIT < value < _INT_LIMIT:
+        if -INT_LIMIT < value < INT_LIMIT:
             return str(value)
-        raise _too_long()
+        raise too_long()
     if kind is dict:
         return _object_text(value, depth)
     if kind is list or kind is tuple:
@@ -448,9 +300,9 @@ def _text(value: Any, depth: int) -> str:  # noqa: ANN401  # exact types are tes
     if kind is set or kind is frozenset:
         return f"[{','.join(sorted(set(_texts(value, depth))))}]"
     if kind is Decimal:
-        exact = _exact(value)
-        return format(exact, "f").rstrip("0") if isinstance(exact, Decimal) else str(exact)
-    return _text(_unwrapped(value), depth)
+        number = exact(value)
+        return format(number, "f").rstrip("0") if isinstance(number, Decimal) else str(number)
+    return _text(unwrapped(value), depth)
 
 
 def _object_text(members: dict[Any, object], depth: int) -> str:

@@ -51,8 +51,8 @@ IMPURE_NAMES = frozenset({"uuid.uuid1", "uuid.uuid4", "uuid.getnode"})
 IMPURE_BUILTINS = frozenset({"open", "print", "input", "exec", "eval", "compile", "__import__"})
 
 # Copied into the harness, where msgspec and our errors do not exist.
-BROUGHT_ALONG = ("backstop.core.canon", "backstop.core.fields")
-STDLIB_ONLY = frozenset({"canon.py", "fields.py"})
+STDLIB_ONLY = frozenset({"canon.py", "coercion.py", "fields.py", "spelling.py"})
+BROUGHT_ALONG = tuple(f"backstop.core.{name.removesuffix('.py')}" for name in sorted(STDLIB_ONLY))
 
 
 def impurities(path: Path, *, stdlib_only: bool) -> list[str]:
