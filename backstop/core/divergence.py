@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from backstop.core.canon import Json, canonical, short
-from backstop.core.fields import difference, fold, pointers, suggest
+from backstop.core.fields import difference, fold, pointers
 from backstop.core.history import MAY_BE_OUT, History, Outcome
-from backstop.core.identity import Declaration, Scope
+from backstop.core.identity import Declaration, Scope, suggest
 from backstop.core.intents import Intent, RunReplayed
 from backstop.core.keying import (
     IntentCall,

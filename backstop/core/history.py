@@ -51,6 +51,10 @@ MAY_BE_OUT: Final = frozenset({Outcome.COMMITTED, Outcome.IN_DOUBT, Outcome.OPEN
 """Rows that match and pair like committed ones (semantics.md G2)."""
 
 
+def _nothing() -> msgspec.Raw:
+    return NOTHING
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Row:
     """One call of an effect that history holds; `index` is its claim's place in the ledger.
@@ -77,9 +81,9 @@ class Row:
     call: str = ""
     at: str = ""
     settled_at: str = ""
-    result: msgspec.Raw = NOTHING
+    result: msgspec.Raw = field(default_factory=_nothing)
     error: Failure | None = None
-    state_delta: msgspec.Raw = NOTHING
+    state_delta: msgspec.Raw = field(default_factory=_nothing)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from backstop.core.intents import Intent
 from backstop.core.pairing import Side
 from backstop.errors import IdentityError
 
-S = TypeVar("S", Row, Intent)
+S = TypeVar("S", bound=Row | Intent)
 
 EVERY_RUN: Final = "*"
 """The group of calls whose key is unique over all runs (scope `agent`, G9)."""

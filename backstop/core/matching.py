@@ -48,10 +48,12 @@ def match(rows: Sequence[RowCall], intents: Sequence[IntentCall], rules: Rules) 
     not_out = [row for row in rows if row.source.outcome not in MAY_BE_OUT]
     went = {(row.group, row.key): row for row in reversed(out)}
     left = sorted(intents, key=_surest_first)
+    answered = _answered_by(not_out) if rules.replayed else {}
+    # An intent that met a failure cannot stand for the success that came after it: a version
+    # that gives up would look like one that did the work (ADR 0008).
+    left = _spend(left, answered, found.spent, _exact)
     out, left = _take(out, left, found.same, _exact_in_step)
     out, left = _take(out, left, found.same, _exact)
-    answered = _answered_by(not_out) if rules.replayed else {}
-    left = _spend(left, answered, found.spent, _exact)
     out, left = _take_closest(out, left, found.changed)
     left = _spend(left, answered, found.spent, _key)
     left = _split_repeats(left, went, found.repeats)

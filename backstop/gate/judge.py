@@ -247,7 +247,7 @@ def _split(
             pre_existing[identity_of(divergence)] += 1
     doubts = [
         f"run {run}: the base version does not reproduce its own record "
-        f"({count} {'finding' if count == 1 else 'findings'}), so the replay cannot be trusted there"
+        f"({count} found), so the replay cannot be trusted there"
         for run, count in sorted(unexplained.items())
     ]
     return pre_existing, doubts

@@ -1,0 +1,106 @@
+"""`diff`: the gate's arithmetic on two files, without a replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from backstop.core.events import Header
+from backstop.core.history import History, Outcome, effect_rows
+from backstop.core.identity import Declaration, Namespace
+from backstop.core.intents import Intent
+from backstop.core.intentsfile import Intents, IntentsError
+from backstop.core.ledgerfile import Ledger
+from backstop.core.verdict import AgentVerdict, Policy
+from backstop.gate.judge import Asked, Recorded, judge
+
+
+def diff(
+    baseline: Ledger,
+    candidate: Ledger | Intents,
+    *,
+    policy: Policy,
+    declarations: Mapping[str, Declaration] | None = None,
+    guarded: bool | None = None,
+) -> AgentVerdict:
+    """What the candidate would redo, drop or change of what the baseline holds.
+
+    Of a candidate that is a ledger, the committed effects count as asked for. `declarations`
+    and `guarded` overrule what the files say. Raises `IntentsError`
+    (``intents-foreign-ledger``) for the replay of another ledger.
+    """
+    header = baseline.header
+    match candidate:
+        case Ledger():
+            asked = _of_ledger(candidate)
+        case Intents():
+            asked = _of_intents(candidate, baseline)
+    return judge(
+        recorded(baseline),
+        asked,
+        declarations=[asked.keyed_under if declarations is None else declarations],
+        policies=[policy],
+        namespace=Namespace(agent=header.agent, app=header.app, tenant=header.tenant),
+        guarded=header.guarded if guarded is None else guarded,
+    )
+
+
+def recorded(ledger: Ledger) -> Recorded:
+    """A ledger file as the gate sees it."""
+    return Recorded(
+        header=ledger.header, history=effect_rows([ledger.events]), digest=ledger.digest
+    )
+
+
+def _of_ledger(ledger: Ledger) -> Asked:
+    declared = _current(ledger.header)
+    return Asked(
+        intents=list(_committed(effect_rows([ledger.events]))),
+        keyed_under=declared,
+        guarded=frozenset(declared) if ledger.header.guarded else frozenset(),
+    )
+
+
+def _of_intents(intents: Intents, baseline: Ledger) -> Asked:
+    header = intents.header
+    if header.ledger and header.ledger != baseline.digest:
+        raise IntentsError(
+            f"these intents come from a replay of ledger {header.ledger[:12]}…, not of "
+            f"{baseline.digest[:12]}…; replay this ledger and compare again",
+            slug="intents-foreign-ledger",
+        )
+    replayed = {run.run: run for run in intents.runs}
+    return Asked(
+        intents=intents.intents,
+        keyed_under=header.declarations,
+        schemas={tool: known.schema for tool, known in header.declarations.items()}
+        if header.ledger
+        else None,
+        guarded=frozenset(header.guarded),
+        replayed=replayed if header.ledger else None,
+        uncovered=header.uncovered,
+        version=header.candidate,
+    )
+
+
+def _current(header: Header) -> dict[str, Declaration]:
+    """The declaration that each tool of a ledger had last."""
+    return {
+        tool: header.declarations[digest]
+        for tool, digest in header.tools.items()
+        if digest in header.declarations
+    }
+
+
+def _committed(history: History) -> Iterator[Intent]:
+    for row in history.rows:
+        if row.outcome is Outcome.COMMITTED:
+            yield Intent(
+                run=row.run,
+                step=row.step,
+                cursor=row.cursor,
+                tool=row.tool,
+                key=row.key,
+                fingerprint=row.fingerprint,
+                args=row.args,
+                agent=row.agent,
+            )
