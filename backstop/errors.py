@@ -62,3 +62,9 @@ class MissingExtra(BackstopError):
     """An optional dependency is needed and absent; the message names the extra."""
 
     slug = "missing-extra"
+
+
+class StaleClaim(BackstopError):
+    """A claim was superseded; its outcome must be discarded."""
+
+    slug = "stale-claim"

@@ -1,0 +1,154 @@
+"""From a call to a ledger row: keys, claims and what the agent is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from backstop.core.canon import NotCanonical, canonical, parse
+from backstop.core.events import EffectClaimed, Failure, ToolRead
+from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
+from backstop.errors import BackstopError, IdentityError
+from backstop.guard.claim import Produced
+from backstop.guard.journal import Attempt, Journal, raw
+from backstop.ports import Answer, Conflict, Held, InDoubt, Recorded, Refused
+
+MARK = "backstop"
+"""The member by which an agent's code knows that the guard answered instead of the tool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call with its final arguments, as canonical JSON, and its place in the run."""
+
+    attempt: Attempt
+    tool: str
+    declaration: Declaration
+    named: Identified
+    args: msgspec.Raw
+    agent: str = ""
+    id: str = ""
+    trace: str = ""
+    span: str = ""
+
+
+def name_call(
+    tool: str, arguments: Mapping[str, Any], declaration: Declaration, *, attempt: Attempt,
+    namespace: Namespace, **about: str,
+) -> Call | str:  # fmt: skip
+    """The call with its key; or why it cannot have one, in words for the agent."""
+    try:
+        text = canonical(dict(arguments))
+        members = parse(text)
+        assert isinstance(members, dict)
+        named = (identify if declaration.effect else identify_read)(
+            members, declaration, namespace=namespace, run=attempt.run, step=attempt.step
+        )
+    except (NotCanonical, IdentityError) as error:
+        return str(error)
+    return Call(
+        attempt=attempt,
+        tool=tool,
+        declaration=declaration,
+        named=named,
+        args=msgspec.Raw(text.encode()),
+        **about,
+    )
+
+
+def intent_of(call: Call, journal: Journal) -> EffectClaimed:
+    """What is to be claimed. The owner is a token of this one attempt."""
+    attempt = call.attempt
+    return EffectClaimed(
+        run=attempt.run,
+        at="",
+        v=journal.version,
+        step=attempt.step,
+        tool=call.tool,
+        key=call.named.key,
+        fingerprint=call.named.fingerprint,
+        attempt=attempt.number,
+        agent=call.agent,
+        call=call.id,
+        decl=call.declaration.digest,
+        args=call.args,
+        owner=f"{journal.owner}/{attempt.step}.{attempt.number}",
+        trace=call.trace,
+        span=call.span,
+        override=None if call.named.override is None else canonical(call.named.override),
+    )
+
+
+def read_of(
+    call: Call, journal: Journal, produced: Produced, error: Exception | None = None
+) -> ToolRead:
+    """The row of a call that changes nothing outside."""
+    return ToolRead(
+        run=call.attempt.run,
+        at="",
+        v=journal.version,
+        step=call.attempt.step,
+        tool=call.tool,
+        key=call.named.key,
+        attempt=call.attempt.number,
+        agent=call.agent,
+        call=call.id,
+        decl=call.declaration.digest,
+        args=call.args,
+        result=produced.result,
+        error=None if error is None else Failure(type=type(error).__name__, message=str(error)),
+        state_delta=produced.state_delta,
+    )
+
+
+def produced(result: object, state_delta: Mapping[str, Any], *, tool: str) -> Produced:
+    """What a call gave, serialised.
+
+    Raises `BackstopError` (``result-not-canonical``): for an effect that is in doubt then,
+    since what it did cannot be told a second time.
+    """
+    try:
+        return Produced(result=raw(result), state_delta=raw(dict(state_delta) or None))
+    except NotCanonical as error:
+        raise BackstopError(
+            f"{tool} gave something that cannot be kept: {error}; return JSON values",
+            slug="result-not-canonical",
+        ) from error
+
+
+def told(answer: Answer) -> Any:  # noqa: ANN401 - a tool's result
+    """What the agent is told: the recorded result, or who answered in its place and why."""
+    match answer:
+        case Recorded(result=result):
+            return msgspec.json.decode(result)
+        case Refused(error=error):
+            return {MARK: "failed", "error": f"{error.type}: {error.message}"}
+        case Held(owner=owner):
+            return {MARK: "held", "reason": f"{owner} is at it; nothing was done"}
+        case InDoubt(reason=reason):
+            return {MARK: "in_doubt", "reason": reason}
+        case Conflict(args=args):
+            done = msgspec.json.decode(args)
+            return {MARK: "conflict", "reason": "done before with other arguments", "done": done}
+
+
+def refused(why: str) -> dict[str, str]:
+    """What the agent is told where a call cannot be guarded: nothing was done."""
+    return {MARK: "refused", "reason": why}
+
+
+def undecided(call: Call) -> str:
+    """Why the cursor may not pass a call that has no outcome."""
+    return f"{call.tool} {call.named.key[:12]}… is not decided"
+
+
+def unfinished(answer: Answer, call: Call) -> str | None:
+    """Why the cursor may not pass this call; None if it is decided."""
+    match answer:
+        case Held() | InDoubt():
+            return undecided(call)
+        case _:
+            return None

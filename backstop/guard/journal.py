@@ -1,0 +1,193 @@
+"""Writes down what a run is: its steps, their attempts, and whether the cursor may move on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from backstop.core.canon import canonical
+from backstop.core.events import (
+    NOTHING,
+    AttemptEnded,
+    AttemptStarted,
+    CursorAdvanced,
+    Event,
+    Failure,
+    RunClosed,
+    RunOpened,
+    StepStarted,
+)
+from backstop.core.identity import Declaration, Namespace
+from backstop.errors import BackstopError
+from backstop.ports import LedgerStore
+
+
+def raw(value: object) -> msgspec.Raw:
+    """`value` as canonical JSON; raises `NotCanonical` for what has no such form."""
+    return NOTHING if value is None else msgspec.Raw(canonical(value).encode())
+
+
+def as_sent(value: object) -> msgspec.Raw:
+    """JSON of a message or a model's answer, spelled as it came."""
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Attempt:
+    """One try at a step, while it runs.
+
+    `effects` are the keys that it had to do with, each with why it is not decided, or None.
+    """
+
+    run: str
+    step: str
+    cursor: int
+    number: int
+    effects: dict[str, str | None] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def unfinished(self) -> str | None:
+        """Why the cursor may not move on; None if it may."""
+        return next((why for why in self.effects.values() if why is not None), None)
+
+    def ordinal(self, agent: str) -> int:
+        """How many times `agent` asked its model in this attempt before now."""
+        ordinal = self.asked.get(agent, 0)
+        self.asked[agent] = ordinal + 1
+        return ordinal
+
+
+_CURRENT: Final[ContextVar[Attempt | None]] = ContextVar("backstop_attempt", default=None)
+
+
+def current() -> Attempt | None:
+    """The attempt within which the caller runs, also in tasks and nested runners it started."""
+    return _CURRENT.get()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """Records the runs of one agent into a store, as one process of it.
+
+    `version` is the short digest of the agent's content, `owner` names the process.
+    """
+
+    store: LedgerStore
+    namespace: Namespace
+    declarations: Mapping[str, Declaration]
+    version: str
+    owner: str
+
+    def open_run(self, run: str, *, app: str, user: str, state: Mapping[str, Any]) -> None:
+        """A workflow instance begins with this session state."""
+        self._write(
+            RunOpened(run=run, at="", v=self.version, app=app, user=user, state=raw(dict(state)))
+        )
+
+    def close_run(self, run: str, *, status: str) -> None:
+        """A workflow instance ended: ``complete``, ``failed`` or ``abandoned``."""
+        self._write(RunClosed(run=run, at="", v=self.version, status=status))
+
+    def begin(  # noqa: PLR0913 - what a delivery brings with it
+        self,
+        run: str,
+        *,
+        cursor: int,
+        trigger: str,
+        message: object,
+        state: Mapping[str, Any],
+        delivery: str = "",
+    ) -> Attempt:
+        """Begin a try at the run's step number `cursor`; a redelivery is a further attempt."""
+        step = f"s{cursor}"
+        known, tries = self._tries(run, step)
+        if not known:
+            self._write(
+                StepStarted(
+                    run=run,
+                    at="",
+                    v=self.version,
+                    step=step,
+                    cursor=cursor,
+                    trigger=trigger,
+                    message=as_sent(message),
+                    state=raw(dict(state)),
+                )
+            )
+        attempt = Attempt(run=run, step=step, cursor=cursor, number=tries + 1)
+        self._write(
+            AttemptStarted(
+                run=run,
+                at="",
+                v=self.version,
+                step=step,
+                attempt=attempt.number,
+                delivery=delivery,
+            )
+        )
+        return attempt
+
+    @contextmanager
+    def within(self, attempt: Attempt) -> Iterator[Attempt]:
+        """What runs in this context, and in tasks that it starts, belongs to `attempt`."""
+        token = _CURRENT.set(attempt)
+        try:
+            yield attempt
+        finally:
+            _CURRENT.reset(token)
+
+    def end(self, attempt: Attempt, *, outcome: str, error: Exception | None = None) -> None:
+        """A try ended: ``done``, ``held`` or ``error``."""
+        failure = None if error is None else Failure(type=type(error).__name__, message=str(error))
+        self._write(
+            AttemptEnded(
+                run=attempt.run,
+                at="",
+                v=self.version,
+                step=attempt.step,
+                attempt=attempt.number,
+                outcome=outcome,
+                error=failure,
+            )
+        )
+
+    def advance(self, attempt: Attempt) -> None:
+        """Move the run past the step of `attempt`, vouching for its effects.
+
+        Raises `BackstopError` (``cursor-held``) over an effect that is not decided.
+        """
+        if attempt.unfinished is not None:
+            raise BackstopError(
+                f"run {attempt.run}, step {attempt.step}: {attempt.unfinished}; the cursor stays "
+                "until the effect is committed or has failed for good",
+                slug="cursor-held",
+            )
+        self._write(
+            CursorAdvanced(
+                run=attempt.run,
+                at="",
+                v=self.version,
+                step=attempt.step,
+                cursor=attempt.cursor + 1,
+                effects=tuple(attempt.effects),
+            )
+        )
+
+    def _tries(self, run: str, step: str) -> tuple[bool, int]:
+        """Whether the step began before, and how many attempts it has had."""
+        known, tries = False, 0
+        for event in self.store.read(run):
+            if isinstance(event, StepStarted) and event.step == step:
+                known = True
+            elif isinstance(event, AttemptStarted) and event.step == step:
+                tries = event.attempt
+        return known, tries
+
+    def _write(self, event: Event) -> None:
+        self.store.append(event)

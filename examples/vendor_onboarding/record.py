@@ -1,0 +1,128 @@
+"""Records six weeks of vendor onboarding into a ledger, without waiting for them.
+
+    python -m examples.vendor_onboarding.record [--out FILE]
+
+The real ADK runner runs version 1 of the agent behind the guard: claims, settlements,
+redeliveries, crashes. What is made up is the world around it: a clock that jumps from tick
+to tick, scripted language models (there is no key here), and the incidents in `story.py`.
+The same bytes come out each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from google.adk.agents import LlmAgent
+from google.adk.models.google_llm import Gemini
+
+from backstop.adapters.content import version_of
+from backstop.adapters.files import write_atomic
+from backstop.config import load
+from backstop.core.canon import CANON_VERSION
+from backstop.core.events import FORMAT, Event, Header
+from backstop.core.identity import Declaration, Namespace
+from backstop.core.sealing import seal_lines
+from backstop.errors import BackstopError
+from backstop.guard.journal import Journal
+from examples.vendor_onboarding import scripted
+from examples.vendor_onboarding.v1 import agent
+from examples.vendor_onboarding.world import World
+
+AGENT: Final = "vendor-onboarding"
+HERE: Final = Path(__file__).parent
+ROOT: Final = HERE.parent.parent
+TOOLS: Final = (agent.look_up, agent.mail, agent.order, agent.remind, agent.approve)
+LEDGER: Final = ROOT / "ledgers" / "vendor-onboarding.jsonl"
+
+
+def declared() -> dict[str, Declaration]:
+    """What `backstop.yaml` says about the tools, completed by the schemas of their parameters."""
+    said = load(ROOT / "backstop.yaml").agent(AGENT).declarations
+    return {
+        tool.name: msgspec.structs.replace(
+            said.get(tool.name) or Declaration(tool=tool.name),
+            schema=dict(tool._get_declaration().parameters_json_schema),  # noqa: SLF001 - no public way to it
+        )
+        for tool in TOOLS
+    }
+
+
+def header(declarations: Mapping[str, Declaration], version: str) -> Header:
+    """The ledger's first line."""
+    return Header(
+        format=FORMAT,
+        agent=AGENT,
+        canon=CANON_VERSION,
+        guarded=True,
+        tools={name: known.digest for name, known in sorted(declarations.items())},
+        declarations={known.digest: known for _, known in sorted(declarations.items())},
+        versions={version: "v1"},
+    )
+
+
+@contextmanager
+def staged(world: World) -> Iterator[None]:
+    """While the agent runs: scripted models for its agents, the world behind its tools."""
+    bodies = {tool: tool.func for tool in TOOLS}
+    readers = [node for node in agent.onboarding.graph.nodes if isinstance(node, LlmAgent)]
+    for llm in readers:
+        # The class stays, since it decides what a request looks like; only the asking is replaced.
+        llm.model = Gemini(model=agent.MODEL)
+        vars(llm.model)["generate_content_async"] = scripted.answer
+    for tool, body in bodies.items():
+        tool.func = _served(body, world)
+    try:
+        yield
+    finally:
+        for tool, body in bodies.items():
+            tool.func = body
+        for llm in readers:
+            llm.model = agent.MODEL
+
+
+def _served(body: Callable[..., Any], world: World) -> Callable[..., Any]:
+    @functools.wraps(body)
+    async def served(**arguments: Any) -> Any:
+        return await world.service(body.__name__, lambda: body(**arguments))
+
+    return served
+
+
+def record() -> tuple[Header, list[Event]]:
+    """The story, told by the guard: the header of the ledger and its events in order."""
+    declarations = declared()
+    version = version_of(HERE / "v1")
+    journal = functools.partial(
+        Journal, namespace=Namespace(agent=AGENT), declarations=declarations, version=version
+    )
+    world = World(app=agent.app, journal=journal)
+    with staged(world):
+        asyncio.run(world.live())
+    return header(declarations, version), list(world.store.read())
+
+
+def main() -> int:
+    """Write the ledger; say how many events it holds."""
+    parser = argparse.ArgumentParser(description="Record the vendor-onboarding ledger.")
+    parser.add_argument("--out", type=Path, default=LEDGER, help="the ledger file to write")
+    out = parser.parse_args().out
+    try:
+        first, events = record()
+        write_atomic(out, (line + b"\n" for line in seal_lines(first, events)))
+    except BackstopError as error:
+        print(f"error[{error.slug}]: {error}", file=sys.stderr)
+        return error.exit_code
+    print(f"{out}: {len(events)} events")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
