@@ -29,11 +29,10 @@ def diff(
     (``intents-foreign-ledger``) for the replay of another ledger.
     """
     header = baseline.header
-    match candidate:
-        case Ledger():
-            asked = _of_ledger(candidate)
-        case Intents():
-            asked = _of_intents(candidate, baseline)
+    if isinstance(candidate, Ledger):
+        asked = _of_ledger(candidate)
+    else:
+        asked = _of_intents(candidate, baseline)
     return judge(
         recorded(baseline),
         asked,

@@ -1,0 +1,5 @@
+"""``python -m backstop`` is the command ``backstop``."""
+
+from backstop.cli import main
+
+main()

@@ -1,0 +1,108 @@
+"""The command ``backstop``: one line for every error, and the exit code that it deserves.
+
+0 PASS, 1 BLOCK, 2 usage or anything that could not be done, 3 INCONCLUSIVE, 130 interrupted.
+Exit code 1 means a blocked deploy and nothing else, so no library may choose the code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn, TextIO, cast
+
+from backstop.cli.faults import Bug, Interrupted, OutputClosed, SystemRefused
+from backstop.core.canon import NotCanonical
+from backstop.errors import BackstopError, UsageError
+from backstop.reports.escape import plain
+
+__all__ = ["main", "run"]
+
+DEBUG: Final = "BACKSTOP_DEBUG"
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and exit."""
+    sys.exit(run(sys.argv[1:], debug=bool(os.environ.get(DEBUG))))
+
+
+def run(arguments: Sequence[str], *, debug: bool = False) -> int:
+    """Run a command; the exit code. `debug` shows the traceback of a fault of our own."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            # A terminal that cannot show a letter must not end the gate.
+            reconfigure(errors="backslashreplace")
+    try:
+        code = _invoke(arguments)
+        sys.stdout.flush()
+        return code
+    except Exception as error:  # noqa: BLE001  # whatever it is becomes one line, never a traceback
+        if debug:
+            traceback.print_exc()
+        told = _told(error)
+    except KeyboardInterrupt:
+        told = Interrupted("stopped by Ctrl-C; nothing was decided: run it again")
+    if isinstance(told, OutputClosed):
+        _silence(sys.stdout)
+    try:
+        sys.stderr.write(f"error[{told.slug}]: {plain(str(told))}\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        _silence(sys.stderr)
+    return told.exit_code
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    import typer
+
+    from backstop.cli.app import app
+
+    command = typer.main.get_command(app)
+    try:
+        # Not through `main`: there a closed pipe would exit with 1, which means BLOCK.
+        with command.make_context("backstop", list(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    return 0
+
+
+def _told(error: Exception) -> BackstopError:
+    """Any exception as one of ours."""
+    match error:
+        case BackstopError():
+            return error
+        case NotCanonical():
+            return BackstopError(str(error), slug=error.slug)
+        case BrokenPipeError():
+            return OutputClosed("the output was closed before all was written; nothing is decided")
+        case OSError():
+            where = f"{error.filename}: " if error.filename else ""
+            return SystemRefused(
+                f"{where}{error.strerror or error}; make room or give access, and run it again"
+            )
+        case MemoryError():
+            return SystemRefused("out of memory; give the process more, or split the ledger")
+        case _:
+            pass
+    if callable(getattr(error, "format_message", None)):
+        # Typer's own usage errors; where their class lives differs between its releases.
+        message = cast("Callable[[], str]", error.format_message)()  # type: ignore[attr-defined]
+        context = getattr(error, "ctx", None)
+        path = "backstop" if context is None else context.command_path
+        return UsageError(f"{message.rstrip('.')}; see `{path} --help`")
+    return Bug(
+        f"{type(error).__name__}: {error}; please report it, with the traceback that "
+        f"{DEBUG}=1 shows"
+    )
+
+
+def _silence(stream: TextIO) -> None:
+    """Let what is still buffered go nowhere, so that the interpreter's exit is quiet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

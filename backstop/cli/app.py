@@ -1,0 +1,239 @@
+"""The commands and their options. Each loads what it needs when it runs, so help is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from backstop.cli.options import (
+    CONFIG_FILE,
+    AgentName,
+    AllowEmpty,
+    ConfigFile,
+    FailOn,
+    Format,
+    MaybeConfigFile,
+    Output,
+    ReportFormat,
+    SandboxKind,
+)
+
+app = typer.Typer(
+    name="backstop",
+    help=(
+        "If this version of an agent ships: which of the last weeks' work would it redo, drop "
+        "or change? Exit codes: 0 PASS, 1 BLOCK, 2 error, 3 INCONCLUSIVE."
+    ),
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+ledger = typer.Typer(help="Verify, show, seal and import ledgers.", rich_markup_mode=None)
+canon = typer.Typer(help="Canonical form and idempotency keys.", rich_markup_mode=None)
+app.add_typer(ledger, name="ledger")
+app.add_typer(canon, name="canon")
+
+LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A ledger: .jsonl or .jsonl.zst.")]
+Candidate = Annotated[
+    Path | None,
+    typer.Option("--candidate", help="Agent folder of the new version; else `path` of the config."),
+]
+Base = Annotated[
+    Path | None,
+    typer.Option("--base", help="Agent folder of the version that runs now, for a control run."),
+]
+Sandbox = Annotated[SandboxKind | None, typer.Option("--sandbox", help="Where the code runs.")]
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001  # the shape of a Typer callback
+    if wanted:
+        from backstop import __version__
+
+        typer.echo(f"backstop {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[  # its callback does the work
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """What holds for every command: nothing but --version."""
+
+
+@app.command()
+def gate(
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+    candidate: Candidate = None,
+    base: Base = None,
+    sandbox: Sandbox = None,
+    fail_on: FailOn = None,
+    allow_empty: AllowEmpty = False,
+    form: ReportFormat = Format.TEXT,
+    output: Output = None,
+) -> None:
+    """Replay a version against the ledger and decide: may it ship?"""
+    from backstop.cli.gating import gate as run
+
+    raise typer.Exit(
+        run(
+            config=config,
+            agent=agent,
+            candidate=candidate,
+            base=base,
+            sandbox=sandbox,
+            fail_on=fail_on,
+            allow_empty=allow_empty,
+            form=form,
+            output=output,
+        )
+    )
+
+
+@app.command()
+def replay(
+    out: Annotated[Path, typer.Option("--out", help="Where to write the intents.")],
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+    candidate: Candidate = None,
+    base: Base = None,
+    sandbox: Sandbox = None,
+) -> None:
+    """Replay a version against the ledger and write down what it asked for."""
+    from backstop.cli.gating import replay as run
+
+    raise typer.Exit(
+        run(config=config, agent=agent, candidate=candidate, base=base, sandbox=sandbox, out=out)
+    )
+
+
+@app.command()
+def diff(
+    baseline: Annotated[Path, typer.Argument(help="A ledger.")],
+    candidate: Annotated[Path, typer.Argument(help="Intents of a replay, or another ledger.")],
+    config: MaybeConfigFile = None,
+    agent: AgentName = None,
+    fail_on: FailOn = None,
+    allow_empty: AllowEmpty = False,
+    form: ReportFormat = Format.TEXT,
+    output: Output = None,
+) -> None:
+    """Compare two files with the gate's arithmetic; nothing is replayed."""
+    from backstop.cli.diffing import diff as run
+
+    raise typer.Exit(
+        run(
+            baseline,
+            candidate,
+            config=config,
+            agent=agent,
+            fail_on=fail_on,
+            allow_empty=allow_empty,
+            form=form,
+            output=output,
+        )
+    )
+
+
+@app.command()
+def selftest() -> None:
+    """Plant one divergence of each kind and see that the comparer finds them."""
+    from backstop.cli.selftest import selftest as run
+
+    typer.echo(run())
+
+
+@ledger.command()
+def verify(file: LedgerFile, agent: AgentName = None) -> None:
+    """Check every line, link and count, and refuse silently skipped effects."""
+    from backstop.cli.ledgers import verify as run
+
+    typer.echo(run(file, agent=agent))
+
+
+@ledger.command()
+def show(
+    file: LedgerFile,
+    run: Annotated[str | None, typer.Option("--run", help="Only this run.")] = None,
+    effects: Annotated[bool, typer.Option("--effects", help="Only side effects.")] = False,
+) -> None:
+    """Print a ledger's events, one a line."""
+    from backstop.cli.ledgers import show as lines
+
+    for line in lines(file, run=run, effects=effects):
+        typer.echo(line)
+
+
+@ledger.command()
+def stats(file: LedgerFile, form: ReportFormat = Format.TEXT) -> None:
+    """Count a ledger's events by kind and its effects by tool and outcome."""
+    from backstop.cli.ledgers import stats as run
+
+    typer.echo(run(file, form=form))
+
+
+@ledger.command()
+def seal(
+    file: LedgerFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write here and leave FILE as it is.")
+    ] = None,
+) -> None:
+    """Seal a ledger that has a header and events, but no seal."""
+    from backstop.cli.ledgers import seal as run
+
+    typer.echo(run(file, out=out))
+
+
+@ledger.command(name="import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The record made elsewhere.")],
+    kind: Annotated[str, typer.Option("--from", metavar="KIND", help="Its form: chat.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the ledger.")],
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="FIELD=VALUE", help="Take only what has this value."),
+    ] = None,
+    run_field: Annotated[
+        str | None, typer.Option("--run-field", help="The field that names a run.")
+    ] = None,
+    at: Annotated[
+        str, typer.Option("--at", help="When each run begins, if the record does not say.")
+    ] = "1970-01-01T00:00:00Z",
+) -> None:
+    """Make a ledger of records that an agent left without Backstop."""
+    from backstop.cli.importing import import_ledger as run
+
+    typer.echo(
+        run(
+            file,
+            kind=kind,
+            out=out,
+            config=config,
+            agent=agent,
+            where=where or [],
+            run_field=run_field,
+            at=at,
+        )
+    )
+
+
+@canon.command()
+def key(
+    tool: Annotated[str, typer.Option("--tool", help="The tool's name.")],
+    args: Annotated[str, typer.Option("--args", metavar="JSON", help="Its arguments.")],
+    config: MaybeConfigFile = None,
+    agent: AgentName = None,
+    run: Annotated[str, typer.Option("--run", help="The run that scopes the key.")] = "",
+    step: Annotated[str, typer.Option("--step", help="The step that scopes the key.")] = "",
+) -> None:
+    """Print canonical form, key and fingerprint of a call, or why it has none."""
+    from backstop.cli.keys import key as describe
+
+    typer.echo(describe(tool, args, config=config, agent=agent, run=run, step=step))

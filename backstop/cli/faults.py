@@ -1,0 +1,38 @@
+"""What can only go wrong at the command line itself."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from backstop.errors import BackstopError
+
+
+class Interrupted(BackstopError):
+    """A person stopped the command."""
+
+    slug = "interrupted"
+    exit_code: ClassVar[int] = 130
+
+
+class OutputClosed(BackstopError):
+    """Whoever read our output went away before its end."""
+
+    slug = "output-closed"
+
+
+class SystemRefused(BackstopError):
+    """The operating system refused something: a full disk, a missing right, no memory."""
+
+    slug = "system"
+
+
+class SelftestFailed(BackstopError):
+    """The comparer did not find what was planted for it."""
+
+    slug = "selftest"
+
+
+class Bug(BackstopError):
+    """Something that cannot happen did; the fault is ours."""
+
+    slug = "bug"

@@ -1,0 +1,56 @@
+"""``backstop ledger import``: a record made elsewhere becomes a sealed ledger."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from backstop.adapters.chat import Selection, import_chat
+from backstop.adapters.files import read_bytes, write_atomic
+from backstop.cli.options import pairs
+from backstop.config import load
+from backstop.core.ledgerfile import seal_lines, verify
+from backstop.errors import UsageError
+
+
+def import_ledger(
+    file: Path,
+    *,
+    kind: str,
+    out: Path,
+    config: Path,
+    agent: str | None,
+    where: list[str],
+    run_field: str | None,
+    at: str,
+) -> str:
+    """Import `file` to `out`; what came of it, in one line."""
+    if kind != "chat":
+        raise UsageError(f"--from: {kind!r} cannot be imported; this version knows: chat")
+    chosen = load(config).agent(agent)
+    header, events = import_chat(
+        read_bytes(file),
+        name=str(file),
+        namespace=chosen.namespace,
+        declarations=chosen.declarations,
+        selection=Selection(where=pairs(where, option="--where"), run_field=run_field),
+        at=_moment(at),
+    )
+    data = b"".join(seal_lines(header, events))
+    # What is written must stand up to the strict reader, whoever wrote the trajectories.
+    summary = verify([data], name=str(out))
+    write_atomic(out, data)
+    return (
+        f"imported {summary.runs:,} runs, {summary.events:,} events, {summary.effects:,} side "
+        f"effects to {out}"
+    )
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise UsageError(f"--at: {text!r} is no RFC 3339 time with an offset")
+    return moment

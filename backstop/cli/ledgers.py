@@ -1,0 +1,132 @@
+"""``backstop ledger verify|show|stats|seal``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from backstop.adapters.files import chunks, write_atomic
+from backstop.cli.options import Format
+from backstop.core import ledgerfile
+from backstop.core.canon import canonical, parse
+from backstop.core.events import (
+    CallBlocked,
+    EffectClaimed,
+    EffectCommitted,
+    EffectFailed,
+    EffectInDoubt,
+    EffectResolved,
+    Event,
+    Header,
+    ModelAnswered,
+    RunClosed,
+    Seal,
+    StepStarted,
+    ToolRead,
+)
+from backstop.core.history import effect_rows
+from backstop.reports.escape import in_json, plain
+
+_ARGUMENTS = 100
+_EFFECTS = (
+    EffectClaimed | EffectCommitted | EffectFailed | EffectInDoubt | EffectResolved | CallBlocked
+)
+
+
+def verify(file: Path, *, agent: str | None) -> str:
+    """One line for a ledger that holds. Raises `LedgerError`, silent skips included."""
+    found = ledgerfile.verify(chunks(file, kind="ledger"), name=str(file), expect_agent=agent)
+    unsettled = f", {found.in_doubt:,} in doubt" if found.in_doubt else ""
+    return (
+        f"{plain(str(file))}: holds. {found.events:,} events, {found.effects:,} side effects"
+        f"{unsettled}, {found.runs:,} runs ({found.open_runs:,} open); no silent skip; "
+        f"sha256:{found.digest}"
+    )
+
+
+def show(file: Path, *, run: str | None, effects: bool) -> Iterator[str]:
+    """A line for each event. The file's digest is checked when its end is reached."""
+    for batch in ledgerfile.read_batches(chunks(file, kind="ledger"), name=str(file)):
+        match batch:
+            case Header():
+                yield f"ledger of {plain(batch.agent)}, written by {plain(batch.source)}"
+            case Seal():
+                yield f"sealed: {batch.events:,} events, {batch.effects:,} side effects"
+            case _:
+                for event in batch:
+                    if (run is None or event.run == run) and (
+                        not effects or isinstance(event, _EFFECTS)
+                    ):
+                        yield _line(event)
+
+
+def _line(event: Event) -> str:
+    kind = str(event.__struct_config__.tag)
+    return f"{plain(event.at)}  {plain(event.run)}  {kind}  {_detail(event)}".rstrip()
+
+
+def _detail(event: Event) -> str:
+    match event:
+        case EffectClaimed() | ToolRead() | CallBlocked():
+            return f"{plain(event.step)}  {plain(event.tool)}{_arguments(event.args)}"
+        case EffectCommitted() | EffectInDoubt():
+            return event.key[:12]
+        case EffectFailed():
+            return f"{event.key[:12]}  {plain(event.error.message, limit=_ARGUMENTS)}"
+        case EffectResolved():
+            return f"{event.key[:12]}  {plain(event.to)} by {plain(event.by)}"
+        case StepStarted():
+            return f"{plain(event.step)}  cursor {event.cursor}, {plain(event.trigger)}"
+        case ModelAnswered():
+            return f"{plain(event.step)}  {plain(event.agent)} #{event.ordinal}"
+        case RunClosed():
+            return plain(event.status)
+        case _:
+            return plain(str(getattr(event, "step", "")))
+
+
+def _arguments(raw: msgspec.Raw) -> str:
+    return plain(canonical(parse(bytes(raw))), limit=_ARGUMENTS)
+
+
+def stats(file: Path, *, form: Format) -> str:
+    """Counts of events by kind, and of effects by tool and outcome."""
+    events: Counter[str] = Counter()
+
+    def counted() -> Iterator[list[Event]]:
+        for batch in ledgerfile.read_batches(chunks(file, kind="ledger"), name=str(file)):
+            if isinstance(batch, Header | Seal):
+                continue
+            events.update(str(event.__struct_config__.tag) for event in batch)
+            yield batch
+
+    history = effect_rows(counted())
+    tools = Counter((row.tool, row.outcome.value) for row in history.rows)
+    if form is Format.JSON:
+        told = {
+            "events": dict(sorted(events.items())),
+            "runs": {"total": len(history.runs), "open": len(history.open)},
+            "effects": [
+                {"tool": tool, "outcome": outcome, "count": count}
+                for (tool, outcome), count in sorted(tools.items())
+            ],
+        }
+        return in_json(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+    lines = [f"{events.total():,} events in {len(history.runs):,} runs ({len(history.open)} open)"]
+    lines += [f"  {count:>9,}  {kind}" for kind, count in sorted(events.items())]
+    lines += [f"{history.committed:,} side effects"]
+    lines += [
+        f"  {count:>9,}  {plain(tool)}, {outcome}"
+        for (tool, outcome), count in sorted(tools.items())
+    ]
+    return "\n".join(lines)
+
+
+def seal(file: Path, *, out: Path | None) -> str:
+    """Seal `file` in place, or to `out`; nothing is written if a line is refused."""
+    target = file if out is None else out
+    write_atomic(target, ledgerfile.seal(chunks(file, kind="ledger"), name=str(file)))
+    return verify(target, agent=None)

@@ -1,0 +1,80 @@
+"""Options that several commands share, and how their text becomes values."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from backstop.core.divergence import Kind
+from backstop.errors import UsageError
+
+CONFIG_FILE: Final = Path("backstop.yaml")
+
+
+class Format(StrEnum):
+    """How a verdict is told."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class SandboxKind(StrEnum):
+    """Where the candidate's code runs."""
+
+    PROCESS = "process"
+    DOCKER = "docker"
+    NONE = "none"
+
+
+ConfigFile: TypeAlias = Annotated[Path, typer.Option("--config", help="The configuration.")]
+MaybeConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", help="The configuration; without it, what the files themselves say."),
+]
+AgentName: TypeAlias = Annotated[
+    str | None, typer.Option("--agent", help="Which agent of the configuration.")
+]
+FailOn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on", help="Kinds that block, with commas: duplicate, mutated, missing, extra."
+    ),
+]
+AllowEmpty: TypeAlias = Annotated[
+    bool, typer.Option("--allow-empty", help="Nothing to compare is a pass.")
+]
+Output: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--output", help="Write the report to this file too, in the chosen format."),
+]
+ReportFormat: TypeAlias = Annotated[Format, typer.Option("--format", help="Form of the report.")]
+
+
+def kinds(text: str) -> frozenset[Kind]:
+    """The kinds in ``duplicate,missing``. Raises `UsageError` for a word that is none."""
+    chosen: set[Kind] = set()
+    for word in text.split(","):
+        try:
+            chosen.add(Kind(word.strip().upper()))
+        except ValueError:
+            known = ", ".join(kind.value.lower() for kind in Kind)
+            raise UsageError(
+                f"--fail-on: {word.strip()!r} is no kind of divergence; choose from {known}"
+            ) from None
+    return frozenset(chosen)
+
+
+def pairs(texts: list[str], *, option: str) -> dict[str, str]:
+    """The pairs in ``["trial=0"]``. Raises `UsageError`."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option}: {text!r} is no FIELD=VALUE")
+        if name in found:
+            raise UsageError(f"{option}: {name!r} is given twice")
+        found[name] = value
+    return found

@@ -1,0 +1,201 @@
+"""``backstop.yaml``, parsed once at the edge: what a person wrote, as values of the core."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from backstop.config.model import (
+    AgentModel,
+    ConfigModel,
+    FailOn,
+    GateModel,
+    SandboxModel,
+    ToolModel,
+    memory_bytes,
+    wall_seconds,
+)
+from backstop.config.strictyaml import MAX_BYTES, Document, parse
+from backstop.core.identity import Declaration, Namespace, Scope
+from backstop.errors import ConfigError
+
+__all__ = ["Agent", "Config", "FailOn", "GateModel", "Sandbox", "json_schema", "load", "loads"]
+
+DEFAULT_FILE: Final = "backstop.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """An agent of the configuration. Paths are resolved against the configuration's folder."""
+
+    name: str
+    path: Path | None
+    ledger: str | None
+    guarded: bool
+    namespace: Namespace
+    declarations: Mapping[str, Declaration]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """Where a candidate runs: memory in bytes, wall time in seconds for the whole replay."""
+
+    kind: str
+    memory: int
+    cpus: float
+    wall: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """A whole configuration; `file` is how it was named on the command line."""
+
+    file: str
+    agents: Mapping[str, Agent]
+    gate: GateModel
+    sandbox: Sandbox
+
+    def agent(self, name: str | None) -> Agent:
+        """The agent called `name`, or the only one. Raises `ConfigError` (``config-agent``)."""
+        if name is None and len(self.agents) == 1:
+            return next(iter(self.agents.values()))
+        names = ", ".join(self.agents)
+        if name is None:
+            raise ConfigError(
+                f"{self.file} has several agents; choose one with --agent: {names}",
+                slug="config-agent",
+            )
+        if name not in self.agents:
+            raise ConfigError(
+                f"{self.file} has no agent {name!r}; it has: {names}", slug="config-agent"
+            )
+        return self.agents[name]
+
+
+def load(path: Path) -> Config:
+    """The configuration in the file `path`.
+
+    Raises `ConfigError`: ``config-missing``, ``config-unreadable``, and what `loads` raises.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{path}: there is no such file; write one (README, Configuration) or name it "
+            "with --config",
+            slug="config-missing",
+        ) from error
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror}; name a readable file with --config",
+            slug="config-unreadable",
+        ) from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError(
+            f"{path}: larger than {MAX_BYTES} bytes; that is no configuration",
+            slug="config-unreadable",
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}:{line}: not UTF-8 text; save it as UTF-8", slug="config-unreadable"
+        ) from error
+    return loads(text, name=str(path), root=path.parent)
+
+
+def loads(text: str, *, name: str, root: Path) -> Config:
+    """The configuration `text`; `name` stands in messages, `root` is where paths begin.
+
+    Raises `ConfigError` with file and line: ``config-tab``, ``config-duplicate-key``,
+    ``config-syntax``, ``config-unknown-key``, ``config-value``.
+    """
+    document = parse(text, name=name)
+    try:
+        # Through JSON: there, pydantic's strict mode takes a list for a tuple and nothing else.
+        model = ConfigModel.model_validate_json(json.dumps(document.value))
+    except ValidationError as error:
+        raise _explained(error, document) from error
+    return Config(
+        file=name,
+        agents={key: _agent(key, agent, root) for key, agent in model.agents.items()},
+        gate=model.gate,
+        sandbox=_sandbox(model.sandbox),
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of ``backstop.yaml``, as published in ``docs/config.schema.json``."""
+    schema = ConfigModel.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _explained(error: ValidationError, document: Document) -> ConfigError:
+    """The first fault of a validation, in one line."""
+    faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+    fault = faults[0]
+    # A union tells every branch's fault; the path without branch names is where it stands.
+    place: list[str | int] = []
+    for part in fault["loc"]:
+        if (*place, part) in document.lines:
+            place.append(part)
+    spot = ".".join(map(str, fault["loc"] if fault["type"] == "missing" else place))
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    if fault["type"] == "extra_forbidden":
+        return ConfigError(
+            f"{document.at(place)}: unknown key {spot!r}; correct its spelling or remove it{more}",
+            slug="config-unknown-key",
+        )
+    if document.value is None:
+        return ConfigError(f"{document.name}: is empty; it needs `version: 1` and `agents`")
+    message = fault["msg"].removeprefix("Value error, ")
+    return ConfigError(
+        f"{document.at(place)}: {spot or 'the file'}: {message}; see docs/config.schema.json{more}",
+        slug="config-value",
+    )
+
+
+def _agent(name: str, model: AgentModel, root: Path) -> Agent:
+    ledger = model.ledger
+    if ledger is not None and "://" not in ledger:
+        ledger = str(root / ledger)
+    return Agent(
+        name=name,
+        path=None if model.path is None else root / model.path,
+        ledger=ledger,
+        guarded=model.guarded,
+        namespace=Namespace(agent=name, app=model.app, tenant=model.tenant),
+        declarations={tool: _declaration(tool, said) for tool, said in model.tools.items()},
+    )
+
+
+def _declaration(tool: str, model: ToolModel) -> Declaration:
+    return Declaration(
+        tool=tool,
+        effect=model.effect,
+        identity=model.identity,
+        scope=None if model.scope is None else Scope(model.scope),
+        fields={
+            name: (kinds,) if isinstance(kinds, str) else tuple(kinds)
+            for name, kinds in model.fields.items()
+        },
+        schema=model.parameters,
+        occurrence=model.occurrence,
+        aliases=model.aliases,
+    )
+
+
+def _sandbox(model: SandboxModel) -> Sandbox:
+    return Sandbox(
+        kind=model.kind,
+        memory=memory_bytes(model.memory),
+        cpus=model.cpus,
+        wall=wall_seconds(model.wall),
+    )

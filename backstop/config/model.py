@@ -1,0 +1,155 @@
+"""The form of ``backstop.yaml``, as pydantic models: unknown keys and loose types are refused."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+_SIZE: Final = re.compile(r"([1-9][0-9]{0,8})([kmg])", re.ASCII)
+_UNITS: Final = {"k": 1024, "m": 1024**2, "g": 1024**3, "s": 1, "h": 3600}
+_SPAN: Final = re.compile(r"([1-9][0-9]{0,6})([smh])", re.ASCII)
+
+
+def memory_bytes(text: str) -> int:
+    """Bytes of a size like ``512m`` or ``1g``. Raises `ValueError`."""
+    if (match := _SIZE.fullmatch(text)) is None:
+        raise ValueError(f"{text!r} is no size: write a whole number and k, m or g, like 512m")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def wall_seconds(text: str) -> int:
+    """Seconds of a span like ``300s``, ``5m`` or ``1h``. Raises `ValueError`."""
+    if (match := _SPAN.fullmatch(text)) is None:
+        raise ValueError(f"{text!r} is no time span: write a whole number and s, m or h, like 300s")
+    return int(match[1]) * (60 if match[2] == "m" else _UNITS[match[2]])
+
+
+def _checked_size(text: str) -> str:
+    memory_bytes(text)
+    return text
+
+
+def _checked_span(text: str) -> str:
+    wall_seconds(text)
+    return text
+
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$")]
+Text = Annotated[str, Field(min_length=1)]
+Size = Annotated[str, AfterValidator(_checked_size)]
+Span = Annotated[str, AfterValidator(_checked_span)]
+FieldKind = Literal[
+    "set",
+    "json",
+    "email",
+    "date-time",
+    "slug",
+    "casefold",
+    "trim",
+    "volatile",
+    "override",
+    "money",
+    "generated",
+]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ToolModel(_Model):
+    """One tool: whether it changes the world outside, and what names what it does."""
+
+    effect: bool = Field(default=True, description="It changes the outside world.")
+    identity: tuple[Text, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="The arguments that name the target; all of them where this is left out.",
+    )
+    scope: Literal["run", "step", "agent"] | None = Field(
+        default=None, description="Within which a key is unique; `run` where left out."
+    )
+    fields: dict[Text, FieldKind | tuple[FieldKind, ...]] = Field(
+        default_factory=dict, description="Kinds of arguments, by name or JSON Pointer."
+    )
+    occurrence: Text | None = Field(
+        default=None,
+        description="The argument that tells deliberate repeats apart, or `step`.",
+    )
+    aliases: tuple[Text, ...] = Field(default=(), description="Former names of the tool.")
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, alias="schema", description="JSON Schema of the parameters."
+    )
+
+    @model_validator(mode="after")
+    def _no_identity_is_left_out(self) -> ToolModel:
+        kinds = {
+            name: {kinds} if isinstance(kinds, str) else set(kinds)
+            for name, kinds in self.fields.items()
+        }
+        for name in self.identity or ():
+            if out := kinds.get(name, set()) & {"volatile", "override"}:
+                raise ValueError(
+                    f"{name!r} names the target and is {min(out)}, which leaves it out of the key: "
+                    "drop one of the two"
+                )
+        return self
+
+
+class AgentModel(_Model):
+    """One agent: where its code and its ledger are, and what its tools do."""
+
+    path: Text | None = Field(default=None, description="The ADK agent folder.")
+    ledger: Text | None = Field(default=None, description="A ledger file, or a store's URL.")
+    guarded: bool = Field(
+        default=False,
+        description="The guard ran in production: repeats of a key are absorbed.",
+    )
+    app: str = Field(default="", description="The app's name, if it is part of the keys.")
+    tenant: str = Field(default="", description="The tenant, if it is part of the keys.")
+    tools: dict[Text, ToolModel] = Field(
+        default_factory=dict, description="Undeclared tools count as effects."
+    )
+
+
+class FailOn(StrEnum):
+    """A kind of divergence that may block."""
+
+    DUPLICATE = "duplicate"
+    MUTATED = "mutated"
+    MISSING = "missing"
+    EXTRA = "extra"
+
+
+class GateModel(_Model):
+    """When a deploy is blocked, and how much of the record must be covered."""
+
+    fail_on: tuple[FailOn, ...] = (FailOn.DUPLICATE,)
+    control: Literal["base", "none"] = Field(
+        default="base", description="Replay the base version too, to know what it reproduces."
+    )
+    max_assumed_steps: int = Field(default=0, ge=0)
+    allow_empty: bool = Field(
+        default=False, description="Nothing to compare is a pass: the pull request that begins."
+    )
+
+
+class SandboxModel(_Model):
+    """Where a candidate's code runs, and its bounds."""
+
+    kind: Literal["process", "docker", "none"] = "process"
+    memory: Size = "1g"
+    cpus: float = Field(default=1, gt=0, le=64)
+    wall: Span = "300s"
+
+
+class ConfigModel(_Model):
+    """Backstop's configuration, ``backstop.yaml``."""
+
+    version: Literal[1]
+    agents: dict[Name, AgentModel] = Field(min_length=1)
+    gate: GateModel = GateModel()
+    sandbox: SandboxModel = SandboxModel()

@@ -1,0 +1,261 @@
+"""The verdict as a document: the JSON that is API, its schema and its digest.
+
+Fields are only ever added. The digest covers everything but the timings and itself, and is
+the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from backstop.core.canon import Json
+from backstop.core.divergence import Half
+from backstop.core.literal import literal
+from backstop.core.verdict import AgentVerdict, Judged, Verdict, content_digest
+from backstop.reports.escape import in_json
+from backstop.reports.explain import rule, sentence
+
+SCHEMA: Final = "backstop.verdict/1"
+
+
+class CallDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a divergence; `args` are its canonical arguments."""
+
+    key: str
+    args: dict[str, Any]
+
+
+class DivergenceDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One divergence. `paths` are JSON Pointers into the arguments."""
+
+    kind: str
+    reason: str
+    run: str
+    step: str
+    tool: str
+    recorded: CallDocument | None
+    intended: CallDocument | None
+    paths: list[str]
+    difference: list[str]
+    suggestion: str | None
+    fingerprint: str
+    waiver: str | None
+    pre_existing: bool
+    assumed: bool
+    in_doubt: bool
+    handover: bool
+    explanation: str
+
+
+class LedgerDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Which ledger was compared."""
+
+    events: int
+    effects: int
+    runs: int
+    digest: str
+
+
+class RunReason(msgspec.Struct, frozen=True, kw_only=True):
+    """A run, and why it could not be replayed to its end."""
+
+    run: str
+    reason: str
+
+
+class CoverageDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the ledger the verdict speaks for."""
+
+    runs_compared: int
+    runs_total: int
+    steps_assumed: int
+    drift: str
+    not_replayable: list[RunReason]
+    uncovered: list[str]
+    steps_total: int
+    drifted: dict[str, list[str]]
+    doubts: list[str]
+
+
+class CountsDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """How many calls came out how."""
+
+    match: int
+    duplicate: int
+    mutated: int
+    missing: int
+    extra: int
+    absorbed: int
+    in_doubt: int
+    waived: int
+    pre_existing: int
+
+
+class OtherCountsDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """`failed`: met a recorded failure. `assumed`: findings that the record cannot vouch for."""
+
+    failed: int
+    recorded_twice: int
+    assumed: int
+
+
+class AgentDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent's decision; `why` says what it turned on."""
+
+    agent: str
+    decision: str
+    ledger: LedgerDocument
+    coverage: CoverageDocument
+    counts: CountsDocument
+    other_counts: OtherCountsDocument
+    divergences: list[DivergenceDocument]
+    why: list[str]
+    notes: list[str]
+
+
+class TimingDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Milliseconds; the one part that the digest leaves out."""
+
+    load: float
+    replay: float
+    verdict: float
+
+
+class VerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A verdict over all agents, in form ``backstop.verdict/1``."""
+
+    schema: str
+    decision: str
+    exit_code: int
+    digest: str
+    agents: list[AgentDocument]
+    timing_ms: TimingDocument
+
+
+def document(verdict: Verdict, *, timing_ms: Mapping[str, float]) -> dict[str, Json]:
+    """The verdict as plain JSON values; `timing_ms` may hold `load`, `replay` and `verdict`."""
+    told = VerdictDocument(
+        schema=SCHEMA,
+        decision=verdict.decision.value,
+        exit_code=verdict.exit_code,
+        digest=digest_of(verdict),
+        agents=[_agent(agent) for agent in verdict.agents],
+        timing_ms=TimingDocument(
+            **{
+                name: round(timing_ms.get(name, 0.0), 3)
+                for name in TimingDocument.__struct_fields__
+            }
+        ),
+    )
+    return _plain(told)
+
+
+def digest_of(verdict: Verdict) -> str:
+    """``sha256:`` digest of the verdict's document less its timings."""
+    return content_digest(
+        {
+            "schema": SCHEMA,
+            "decision": verdict.decision.value,
+            "exit_code": verdict.exit_code,
+            "agents": [_plain(_agent(agent)) for agent in verdict.agents],
+        }
+    )
+
+
+def render_json(verdict: Verdict, *, timing_ms: Mapping[str, float]) -> str:
+    """The document as indented JSON text with a final newline."""
+    text = in_json(literal(document(verdict, timing_ms=timing_ms)))
+    return msgspec.json.format(text.encode(), indent=2).decode() + "\n"
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the document, as published in ``docs/verdict.schema.json``."""
+    schema = msgspec.json.schema(VerdictDocument)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _plain(told: msgspec.Struct) -> dict[str, Json]:
+    plain: dict[str, Json] = {}
+    for name in told.__struct_fields__:
+        plain[name] = _value(getattr(told, name))
+    return plain
+
+
+def _value(value: Any) -> Json:  # noqa: ANN401  # fields of the documents above
+    match value:
+        case msgspec.Struct():
+            return _plain(value)
+        case list():
+            return [_value(item) for item in value]
+        case dict():
+            return {key: _value(item) for key, item in value.items()}
+        case _:
+            plain: Json = value
+            return plain
+
+
+def _agent(agent: AgentVerdict) -> AgentDocument:
+    ledger, coverage = agent.ledger, agent.coverage
+    return AgentDocument(
+        agent=agent.agent,
+        decision=agent.decision.value,
+        ledger=LedgerDocument(
+            events=ledger.events,
+            effects=ledger.effects,
+            runs=ledger.runs,
+            digest=ledger.digest,
+        ),
+        coverage=CoverageDocument(
+            runs_compared=coverage.runs_compared,
+            runs_total=coverage.runs_total,
+            steps_assumed=coverage.steps_assumed,
+            drift=coverage.drift,
+            not_replayable=[
+                RunReason(run=run, reason=reason)
+                for run, reason in sorted(coverage.not_replayable.items())
+            ],
+            uncovered=list(coverage.uncovered),
+            steps_total=coverage.steps_total,
+            drifted={name: list(parts) for name, parts in sorted(coverage.drifted.items())},
+            doubts=list(coverage.doubts),
+        ),
+        counts=CountsDocument(
+            **{name: agent.counts.get(name, 0) for name in CountsDocument.__struct_fields__}
+        ),
+        other_counts=OtherCountsDocument(
+            **{name: agent.counts.get(name, 0) for name in OtherCountsDocument.__struct_fields__}
+        ),
+        divergences=[_divergence(judged) for judged in agent.judged],
+        why=list(agent.why),
+        notes=list(agent.notes),
+    )
+
+
+def _divergence(judged: Judged) -> DivergenceDocument:
+    divergence = judged.divergence
+    return DivergenceDocument(
+        kind=divergence.kind.value,
+        reason=divergence.reason.value,
+        run=divergence.run,
+        step=divergence.step,
+        tool=divergence.tool,
+        recorded=_half(divergence.recorded),
+        intended=_half(divergence.intended),
+        paths=list(divergence.paths),
+        difference=list(divergence.difference),
+        suggestion=rule(divergence),
+        fingerprint=divergence.fingerprint,
+        waiver=judged.waiver,
+        pre_existing=judged.pre_existing,
+        assumed=divergence.assumed,
+        in_doubt=divergence.in_doubt,
+        handover=divergence.handover,
+        explanation=sentence(divergence),
+    )
+
+
+def _half(side: Half | None) -> CallDocument | None:
+    return None if side is None else CallDocument(key=side.key, args=dict(side.args))

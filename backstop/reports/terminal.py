@@ -1,0 +1,192 @@
+"""The verdict for a person at a terminal: what was compared, each divergence a card, the decision.
+
+Pure: a verdict in, text out. Nothing in it comes from a model, and all that came from one
+is escaped.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from rich.box import ROUNDED, SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from backstop.core.divergence import Divergence, Half, Kind
+from backstop.core.verdict import AgentVerdict, Decision, Judged, Verdict
+from backstop.reports.document import digest_of
+from backstop.reports.escape import plain
+from backstop.reports.explain import at, rule, sentence
+
+WIDTH: Final = 80
+_VALUE: Final = 120
+_MAX_PATHS: Final = 8
+_MAX_CARDS: Final = 50
+
+_HEADLINES: Final[Mapping[Decision, str]] = {
+    Decision.PASS: "PASS",
+    Decision.BLOCK: "DEPLOY BLOCKED",
+    Decision.INCONCLUSIVE: "INCONCLUSIVE",
+}
+_COLOURS: Final[Mapping[Decision, str]] = {
+    Decision.PASS: "bold green",
+    Decision.BLOCK: "bold red",
+    Decision.INCONCLUSIVE: "bold yellow",
+}
+_NEXT: Final[Mapping[Decision, str]] = {
+    Decision.PASS: "nothing blocks: this version may ship",
+    Decision.BLOCK: (
+        "do not ship; docs/divergences.md says what each finding means and what removes it"
+    ),
+    Decision.INCONCLUSIVE: (
+        "this is no pass: remove what is named above, or allow it in the policy, and run again"
+    ),
+}
+
+
+def render(verdict: Verdict, *, colour: bool = False, width: int = WIDTH) -> str:
+    """The report as text of at most `width` columns; its first line says how much was compared."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    compared = sum(agent.coverage.runs_compared for agent in verdict.agents)
+    total = sum(agent.coverage.runs_total for agent in verdict.agents)
+    console.print(f"compared {compared} of {total} runs")
+    for agent in verdict.agents:
+        _agent(console, agent)
+    _closing(console, verdict)
+    # Rich fills lines with blanks; a golden file and a diff want none.
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _agent(console: Console, agent: AgentVerdict) -> None:
+    ledger = agent.ledger
+    console.print()
+    console.print(
+        Text.assemble(
+            (plain(agent.agent, limit=60), "bold"),
+            f": {ledger.events:,} events, {ledger.effects:,} side effects, {ledger.runs:,} runs",
+        )
+    )
+    for line in _coverage(agent):
+        console.print(Text(line))
+    for number, judged in enumerate(agent.judged[:_MAX_CARDS], start=1):
+        console.print(_card(number, judged))
+    if (more := len(agent.judged) - _MAX_CARDS) > 0:
+        console.print(f"... and {more} more; --format json shows all of them")
+    console.print(_counts(agent))
+    for line in (*agent.why, *agent.notes):
+        console.print(Text(f"- {plain(line)}"))
+
+
+def _coverage(agent: AgentVerdict) -> Iterator[str]:
+    coverage = agent.coverage
+    if coverage.steps_total:
+        assumed = f", {coverage.steps_assumed} assumed" if coverage.steps_assumed else ""
+        yield f"{coverage.steps_total} steps replayed{assumed}; request drift: {coverage.drift}"
+    for name, parts in sorted(coverage.drifted.items()):
+        yield f"drifted: {plain(name)} ({', '.join(map(plain, parts))})"
+
+
+def _card(number: int, judged: Judged) -> RenderableType:
+    divergence = judged.divergence
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    place = f"run {plain(divergence.run, limit=40)}, step {plain(divergence.step, limit=40)}"
+    grid.add_row("where", Text(place))
+    grid.add_row("what", Text(plain(sentence(divergence))))
+    for name, value in _sides(divergence):
+        grid.add_row(name, Text(value))
+    if (removed_by := rule(divergence)) is not None:
+        grid.add_row("rule", Text(plain(removed_by)))
+    for note in _tempers(judged):
+        grid.add_row("note", Text(note))
+    title = f"{number} {divergence.kind.value} ({divergence.reason.value}) {divergence.tool}"
+    return Panel(
+        grid,
+        title=Text(plain(title, limit=70), "bold"),
+        title_align="left",
+        box=ROUNDED,
+        border_style="red" if divergence.kind is Kind.DUPLICATE else "yellow",
+    )
+
+
+def _sides(divergence: Divergence) -> Iterator[tuple[str, str]]:
+    recorded, intended = divergence.recorded, divergence.intended
+    match recorded, intended:
+        case Half(), Half():
+            if recorded.step != intended.step:
+                yield "recorded", f"in step {plain(recorded.step, limit=40)}"
+            for path in divergence.paths[:_MAX_PATHS]:
+                yield "recorded", _value(path, recorded)
+                yield "asked", _value(path, intended)
+            if (more := len(divergence.paths) - _MAX_PATHS) > 0:
+                yield "", f"... and {more} more paths"
+        case Half(), None:
+            yield from _arguments("recorded", recorded)
+        case None, Half():
+            yield from _arguments("asked", intended)
+        case _:
+            return
+
+
+def _arguments(name: str, side: Half) -> Iterator[tuple[str, str]]:
+    for argument in sorted(side.args)[:_MAX_PATHS]:
+        yield name, _value("/" + argument.replace("~", "~0").replace("/", "~1"), side)
+        name = ""
+    if (more := len(side.args) - _MAX_PATHS) > 0:
+        yield "", f"... and {more} more arguments"
+
+
+def _value(path: str, side: Half) -> str:
+    return f"{plain(path, limit=60)} {plain(at(side.args, path), limit=_VALUE)}"
+
+
+def _tempers(judged: Judged) -> Iterator[str]:
+    if judged.divergence.assumed:
+        yield "assumed: it follows an answer that the record cannot vouch for; it does not block"
+    if judged.divergence.handover:
+        yield "only a version that takes the open run over shows it, not a replay from its start"
+    if judged.divergence.in_doubt:
+        yield "the recorded call may or may not be out"
+    if judged.pre_existing:
+        yield "pre-existing: the base version shows it too; it does not block"
+    if judged.waiver is not None:
+        yield f"waived: {plain(judged.waiver)}"
+
+
+def _counts(agent: AgentVerdict) -> RenderableType:
+    shown = ("match", "duplicate", "mutated", "missing", "extra")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    names = [*shown, *(name for name, count in agent.counts.items() if count and name not in shown)]
+    for name in names:
+        heading = name.upper() if name in shown[1:] else name.replace("_", " ")
+        table.add_column(heading, justify="right")
+    table.add_row(*(f"{agent.counts.get(name, 0):,}" for name in names))
+    return table
+
+
+def _closing(console: Console, verdict: Verdict) -> None:
+    decision = verdict.decision
+    console.print(
+        Text.assemble(
+            (_HEADLINES[decision], _COLOURS[decision]),
+            f" (exit code {verdict.exit_code}); 0 model calls",
+        )
+    )
+    console.print(Text(f"next: {_NEXT[decision]}"))
+    console.print(Text(f"verdict {digest_of(verdict)}"))
