@@ -1,0 +1,279 @@
+"""What the candidate is answered in the replay of one run (semantics.md A1-A5, S3).
+
+Pure: no process, no clock. The driver hands in what the candidate asks, and sends what
+comes back. One `Answers` is one pass over one run; it also keeps what was asked for, and
+from where on the record cannot vouch for it any more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from backstop.core.canon import Json, NotCanonical, canonical, parse
+from backstop.core.events import RequestDigests
+from backstop.core.history import RecordedRun, Step
+from backstop.core.intents import Answered, Intent, Pass
+from backstop.core.keying import Rules
+from backstop.errors import WireError
+from backstop.replay.calls import CallRecord, Told, known_calls
+from backstop.replay.keyed import Ask, Known, key_ask
+from backstop.replay.models import Drift, ModelRecord, Served, Trust
+from backstop.replay.replies import END_OF_RECORD, NONE, recorded_at, refused, reply_to
+from backstop.replay.standins import StandIns, holes
+from backstop.replay.wire import IntentAsked, IntentReply, ModelAsked, ModelReply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """All that the replay of one run may draw on.
+
+    `elsewhere` are calls of other runs whose keys hold over all runs (G9); `shapes` are
+    results by tool, for stand-ins to look like.
+    """
+
+    run: RecordedRun
+    rules: Rules
+    trust: Trust = field(default_factory=Trust)
+    elsewhere: Sequence[Known] = ()
+    shapes: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a run cannot be replayed further, and in which step."""
+
+    step: Step
+    why: str
+
+
+class Answers:
+    """One pass over one run. `seed` tells passes with other stand-ins apart."""
+
+    def __init__(self, recording: Recording, *, seed: int = 1, replay: Pass = Pass.FULL) -> None:
+        run = recording.run
+        self._recording = recording
+        self._replay = replay
+        self._known = known_calls(run.id, run.steps, recording.rules)
+        self._calls = CallRecord(self._known, recording.elsewhere)
+        self._models = ModelRecord(run.steps, recording.trust)
+        self._stand_ins = StandIns(seed, recording.shapes)
+        self._repeats: Counter[str] = Counter()
+        self._told: list[tuple[Told, bool]] = []
+        self._drifted: dict[str, set[str]] = defaultdict(set)
+        self._drift = Drift.SAME
+        self._step: Step | None = None
+        self._now = ""
+        self.requests: dict[int, RequestDigests] = {}
+        self.assumed_from: int | None = None
+        self.failure: Failure | None = None
+
+    def begin(self, step: Step) -> None:
+        """From now on what is asked belongs to `step`; time starts at its recorded time (S3)."""
+        self._step = step
+        self._now = step.at
+
+    @property
+    def step(self) -> Step:
+        """The step in progress. Raises `WireError` between steps."""
+        if self._step is None:
+            raise WireError(
+                "the harness asked for something outside of a step; run again, and report it "
+                "if it stays",
+                slug="wire-order",
+            )
+        return self._step
+
+    @property
+    def stand_ins_were_used(self) -> bool:
+        """Does the outcome of this pass possibly depend on made-up answers (A3)?"""
+        return self._stand_ins.were_used
+
+    @property
+    def drift(self) -> Drift:
+        """The worst drift met: drifted, then unknown."""
+        return self._drift
+
+    @property
+    def drifted(self) -> dict[str, tuple[str, ...]]:
+        """The parts of requests that differ from the recorded ones, by agent."""
+        return {agent: tuple(sorted(parts)) for agent, parts in sorted(self._drifted.items())}
+
+    def fail(self, why: str) -> None:
+        """The run cannot be replayed from here on: the first reason stands."""
+        if self.failure is None:
+            self.failure = Failure(step=self.step, why=f"step {self.step.id}: {why}")
+
+    def all_asked(self) -> bool:
+        """Were all recorded calls of the step in progress asked for?"""
+        return self._calls.all_asked(self.step)
+
+    def model(self, asked: ModelAsked) -> ModelReply:
+        """A4, A5: the recorded answer to a model request, or why there is none."""
+        request = RequestDigests(
+            instruction=asked.instruction,
+            tools=asked.tools,
+            contents=asked.contents,
+            settings=asked.settings,
+        )
+        served = self._models.serve(self.step.id, asked.agent, asked.ordinal, request)
+        if served is None:
+            return self._no_answer(asked)
+        self.requests[served.index] = request
+        self._note_drift(asked.agent, served)
+        self._move(served.answer.at)
+        return ModelReply(
+            id=asked.id,
+            response=served.answer.response,
+            drift=served.drift.value,
+            now=self._now,
+        )
+
+    def _no_answer(self, asked: ModelAsked) -> ModelReply:
+        """The end of the record, where it is that; else the run cannot be replayed further.
+
+        In a step whose record is whole, an agent that was never asked there is no end of
+        anything: what it would do, nobody knows.
+        """
+        step = self.step
+        is_new = step.ended == "done" and not self._models.knows(step.id, asked.agent)
+        if not is_new and self._models.is_spent(step.id) and self.all_asked():
+            return ModelReply(id=asked.id, missing=END_OF_RECORD)
+        self.fail(
+            f"agent {asked.agent} asks its model for the {_nth(asked.ordinal + 1)} time, and the "
+            "record has no answer to that"
+        )
+        return ModelReply(id=asked.id, missing=NONE)
+
+    def _note_drift(self, agent: str, served: Served) -> None:
+        if served.drift is Drift.SAME:
+            return
+        self._drifted[agent].update(served.parts)
+        if self._drift is not Drift.DRIFTED:
+            self._drift = served.drift
+        self._assume()
+
+    def _assume(self) -> None:
+        if self.assumed_from is None:
+            self.assumed_from = self.step.cursor
+
+    def call(self, asked: IntentAsked) -> IntentReply:
+        """A1-A3: the answer to a call. Raises `WireError` for arguments that are no object."""
+        if asked.refused:
+            self.fail(
+                f"{asked.tool} is asked for with arguments that no ledger can hold: {asked.refused}"
+            )
+            return IntentReply(id=asked.id, result=refused(asked.refused))
+        ask = key_ask(
+            asked.tool,
+            _arguments(asked),
+            self.step,
+            self._recording.rules,
+            run=self._recording.run.id,
+            agent=asked.agent,
+            call=asked.call,
+        )
+        assumed = self.assumed_from is not None
+        if ask.effect and ask.unkeyed:
+            self._told.append((Told(ask=ask, how=Answered.NOTHING), assumed))
+            return IntentReply(id=asked.id, result=refused(ask.unkeyed))
+        told = self._calls.answer(ask, holes=holes(ask.args))
+        self._told.append((told, assumed))
+        if told.early:
+            # Nobody knows what the answer would have been at this time (G5).
+            self._assume()
+        return self._reply(asked.id, told)
+
+    def _reply(self, number: int, told: Told) -> IntentReply:
+        known = told.known
+        if known is None:
+            name = told.ask.key or told.ask.text
+            nth = self._repeats[name]
+            self._repeats[name] += 1
+            value = self._stand_ins.value(told.ask.tool, name, nth)
+            return IntentReply(id=number, result=_sendable(value), now=self._now)
+        if known.step is self._step:
+            self._move(recorded_at(known))
+        return reply_to(number, told, self._recording.run.steps, now=self._now)
+
+    def _move(self, at: str) -> None:
+        """S3: time advances to the recorded event's, and never runs back."""
+        if at and (not self._now or datetime.fromisoformat(at) > datetime.fromisoformat(self._now)):
+            self._now = at
+
+    def replayed_id(self, recorded: str) -> str | None:
+        """S4: the call id that the candidate gave to the call recorded under `recorded`."""
+        keys = {known.key for known in self._known if known.id == recorded}
+        indexes = {known.index for known in self._known if known.id == recorded}
+        for told, _ in reversed(self._told):
+            answered = told.known is not None and told.known.index in indexes
+            if told.ask.call and (answered or told.ask.key in keys):
+                return told.ask.call
+        return None
+
+    def intents(self) -> list[Intent]:
+        """The effects that were asked for, in the order of asking."""
+        return [
+            _intent(told, assumed=assumed, replay=self._replay)
+            for told, assumed in self._told
+            if told.ask.effect
+        ]
+
+
+def _intent(told: Told, *, assumed: bool, replay: Pass) -> Intent:
+    ask = told.ask
+    answered_by = told.known.index if told.known is not None and not told.released else None
+    return Intent(
+        run=ask.run,
+        step=ask.step.id,
+        cursor=ask.step.cursor,
+        tool=ask.name,
+        key=ask.key,
+        fingerprint=ask.fingerprint,
+        args=msgspec.Raw(ask.text.encode()),
+        agent=ask.agent,
+        answered=told.how,
+        answered_by=answered_by,
+        assumed=assumed,
+        holes=told.holes,
+        override=_override(ask),
+        replay=replay,
+    )
+
+
+def _override(ask: Ask) -> str | None:
+    if ask.identified is None or ask.identified.override is None:
+        return None
+    return canonical(ask.identified.override)
+
+
+def _arguments(asked: IntentAsked) -> dict[str, Json]:
+    try:
+        value = parse(bytes(asked.args))
+    except NotCanonical as fault:
+        raise WireError(
+            f"the harness sent arguments of {asked.tool} that are no strict JSON: {fault}; run "
+            "again, and report it if it stays",
+            slug="wire-arguments",
+        ) from None
+    if not isinstance(value, dict):
+        raise WireError(
+            f"the harness sent arguments of {asked.tool} that are no object; run again, and "
+            "report it if it stays",
+            slug="wire-arguments",
+        )
+    return value
+
+
+def _sendable(value: Json) -> msgspec.Raw:
+    return msgspec.Raw(canonical(value).encode())
+
+
+def _nth(number: int) -> str:
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    ending = "th" if number % 100 in {11, 12, 13} else endings.get(number % 10, "th")
+    return f"{number}{ending}"

@@ -1,0 +1,146 @@
+"""Which recorded answer a model request gets, and whether it answers that very request.
+
+The rules are semantics.md A4 and A5: by request digests within the step, then by ordinal
+of the agent in the step's last attempt, then none. An answer for another request is still
+served, so that the code is exercised, but it is *drifted*, or *unknown* where the record
+does not say what was asked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from backstop.core.events import ModelAnswered, RequestDigests
+from backstop.core.history import Step
+from backstop.replay.attempts import began_anew
+
+
+class Drift(StrEnum):
+    """How the request that is asked relates to the recorded one."""
+
+    SAME = "same"
+    DRIFTED = "drifted"
+    UNKNOWN = "unknown"
+
+
+PARTS = ("instruction", "tools", "contents", "settings")
+"""The parts of a request that are digested apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A recorded answer, its place in the ledger, and how far it is one to this request."""
+
+    index: int
+    answer: ModelAnswered
+    drift: Drift = Drift.SAME
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """On what grounds an answer counts as one to the request that is asked (A5).
+
+    `version` is the candidate's content digest: what it wrote itself needs no proof.
+    `control` are the digests with which a control run asked where the record knows none, by
+    place of the answer. `unknown` accepts rows without digests: for the control run itself.
+    """
+
+    version: str = ""
+    control: Mapping[int, RequestDigests] = field(default_factory=dict)
+    unknown: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _StepModels:
+    """The answers of one step: `followed` by agent in the order that the replay asks in."""
+
+    every: list[tuple[int, ModelAnswered]]
+    followed: Mapping[str, list[tuple[int, ModelAnswered]]]
+    served: set[int] = field(default_factory=set)
+
+    @property
+    def is_spent(self) -> bool:
+        """Was the last answer of every agent served?"""
+        return all(index in self.served for row in self.followed.values() for index, _ in row)
+
+
+class ModelRecord:
+    """What the record of one run answers to models. Serving an answer uses it up."""
+
+    def __init__(self, steps: Iterable[Step], trust: Trust) -> None:
+        self._steps = {step.id: _models_of(step) for step in steps}
+        self._trust = trust
+
+    def serve(self, step: str, agent: str, ordinal: int, request: RequestDigests) -> Served | None:
+        """The recorded answer to `agent`'s request number `ordinal` in `step`, None if none."""
+        models = self._steps[step]
+        found = self._by_digest(models, agent, request) or _by_ordinal(models, agent, ordinal)
+        if found is None:
+            return None
+        models.served.add(found[0])
+        return self._judged(*found, request)
+
+    def is_spent(self, step: str) -> bool:
+        """Were all answers of `step` served that the replay should meet?"""
+        return self._steps[step].is_spent
+
+    def knows(self, step: str, agent: str) -> bool:
+        """Did `agent` ask its model in `step`?"""
+        return agent in self._steps[step].followed
+
+    def _by_digest(
+        self, models: _StepModels, agent: str, request: RequestDigests
+    ) -> tuple[int, ModelAnswered] | None:
+        """The answer to this very request; the agent's own first, of the attempt followed."""
+        alike = [
+            (index, row)
+            for index, row in models.every
+            if index not in models.served and self._recorded(index, row) == request
+        ]
+        return next((found for found in alike if found[1].agent == agent), None) or next(
+            iter(alike), None
+        )
+
+    def _recorded(self, index: int, row: ModelAnswered) -> RequestDigests | None:
+        return row.request or self._trust.control.get(index)
+
+    def _judged(self, index: int, row: ModelAnswered, request: RequestDigests) -> Served:
+        recorded = self._recorded(index, row)
+        if recorded == request or (row.v and row.v == self._trust.version):
+            return Served(index=index, answer=row)
+        if recorded is None:
+            drift = Drift.SAME if self._trust.unknown else Drift.UNKNOWN
+            return Served(index=index, answer=row, drift=drift)
+        parts = tuple(part for part in PARTS if getattr(recorded, part) != getattr(request, part))
+        return Served(index=index, answer=row, drift=Drift.DRIFTED, parts=parts)
+
+
+def _by_ordinal(models: _StepModels, agent: str, ordinal: int) -> tuple[int, ModelAnswered] | None:
+    """The agent's answer of that number; the first one left if a digest match took it."""
+    answers = models.followed.get(agent, [])
+    if ordinal < len(answers) and answers[ordinal][0] not in models.served:
+        return answers[ordinal]
+    return next((found for found in answers if found[0] not in models.served), None)
+
+
+def _models_of(step: Step) -> _StepModels:
+    """Per agent the answers from the last start on, or else of the last attempt that has any.
+
+    An attempt that crashed after asking may be followed by one that asked nothing.
+    """
+    start = began_anew(step)
+    by_agent: dict[str, list[tuple[int, ModelAnswered]]] = defaultdict(list)
+    for found in step.models:
+        by_agent[found[1].agent].append(found)
+    followed: dict[str, list[tuple[int, ModelAnswered]]] = {}
+    for agent, answers in by_agent.items():
+        last = max(row.attempt for _, row in answers)
+        since = min(start, last)
+        followed[agent] = [found for found in answers if found[1].attempt >= since]
+    kept = {index for answers in followed.values() for index, _ in answers}
+    every = sorted(step.models, key=lambda found: (found[0] not in kept, found[0]))
+    return _StepModels(every=every, followed=followed)
