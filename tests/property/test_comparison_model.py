@@ -133,7 +133,7 @@ class Versions(RuleBasedStateMachine):
 
     @precondition(lambda self: self.untouched)
     @rule(data=st.data(), later=st.booleans())
-    def move(self, data: st.DataObject, later: bool) -> None:  # noqa: FBT001
+    def move(self, data: st.DataObject, later: bool) -> None:
         """It is asked for in another step."""
         if taken := self._take(data):
             row, called = taken
