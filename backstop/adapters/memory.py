@@ -89,9 +89,7 @@ class MemoryStore:
             claimed = msgspec.structs.replace(intent, fence=record.life.fence + 1)
             self._move(record, claimed)
             record.claimed = claimed
-            return Claim(
-                run=claimed.run, key=claimed.key, owner=claimed.owner, fence=claimed.fence
-            )
+            return Claim(run=claimed.run, key=claimed.key, owner=claimed.owner, fence=claimed.fence)
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         """Say what became of an effect."""
@@ -155,11 +153,15 @@ class MemoryStore:
 
     def _move(self, record: _Record, event: EffectClaimed | Settlement) -> None:
         moved = move_of(event)
-        assert moved is not None
+        if moved is None:  # claims and settlements all move a record
+            return
         _, move, fence = moved
         after = advance(record.life, move, fence=fence)
         if isinstance(after, Illegal):
-            raise BackstopError(f"{event.key[:12]}…: {after.reason}", slug="illegal-move")
+            raise BackstopError(
+                f"{event.key[:12]}…: {after.reason}; list where it stands before trying again",
+                slug="illegal-move",
+            )
         self._write(event)
         record.life = after
 

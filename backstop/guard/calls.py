@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from backstop.core.canon import NotCanonical, canonical, parse
+from backstop.core.canon import NotCanonical, canonical
 from backstop.core.events import EffectClaimed, Failure, ToolRead
 from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
 from backstop.errors import BackstopError, IdentityError
@@ -42,10 +42,8 @@ def name_call(
     """The call with its key; or why it cannot have one, in words for the agent."""
     try:
         text = canonical(dict(arguments))
-        members = parse(text)
-        assert isinstance(members, dict)
         named = (identify if declaration.effect else identify_read)(
-            members, declaration, namespace=namespace, run=attempt.run, step=attempt.step
+            arguments, declaration, namespace=namespace, run=attempt.run, step=attempt.step
         )
     except (NotCanonical, IdentityError) as error:
         return str(error)

@@ -61,7 +61,7 @@ async def perform(
         return claim
     try:
         produced = await call()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - settled first; what must be seen is raised on
         return _fell(store, intent, claim, error, no_effect_on)
     return _committed(store, intent, claim, produced)
 
@@ -79,7 +79,7 @@ def perform_now(
         return claim
     try:
         produced = call()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - settled first; what must be seen is raised on
         return _fell(store, intent, claim, error, no_effect_on)
     return _committed(store, intent, claim, produced)
 

@@ -94,7 +94,7 @@ class Journal:
         """A workflow instance ended: ``complete``, ``failed`` or ``abandoned``."""
         self._write(RunClosed(run=run, at="", v=self.version, status=status))
 
-    def begin(  # noqa: PLR0913 - what a delivery brings with it
+    def begin(
         self,
         run: str,
         *,

@@ -1,3 +1,4 @@
+# ruff: noqa: ANN401, ARG002 - the framework's values are of any type, its hooks have its signatures
 """The ADK plugin that records a run and puts its effects behind the guard.
 
 It only arms tools and models; the wrappers see the final arguments and the final request,
@@ -41,7 +42,7 @@ _MISSING: Final = object()
 _ASKING: Final[ContextVar[str]] = ContextVar("backstop_asking_agent", default="")
 
 
-class RecordingPlugin(BasePlugin):  # type: ignore[misc]  # the framework is untyped here
+class RecordingPlugin(BasePlugin):
     """Records model answers, reads and effects of the attempt within which the runner runs.
 
     Also a sink for `@effect` functions. A call that cannot be guarded is refused in words,
@@ -72,7 +73,11 @@ class RecordingPlugin(BasePlugin):  # type: ignore[misc]  # the framework is unt
             arm(tool, self._run)
 
     async def _ask(
-        self, model: Any, request: Any, stream: bool, original: Callable[..., AsyncIterator[Any]]  # noqa: FBT001
+        self,
+        model: Any,
+        request: Any,
+        stream: bool,  # noqa: FBT001 - the framework's signature
+        original: Callable[..., AsyncIterator[Any]],
     ) -> AsyncIterator[Any]:
         attempt = current()
         if attempt is None:
@@ -128,9 +133,7 @@ class RecordingPlugin(BasePlugin):  # type: ignore[misc]  # the framework is unt
         if not call.declaration.effect:
             return await self._read(call, run)
         intent = self._intent(call)
-        answer = await perform(
-            self._journal.store, intent, run, no_effect_on=self._no_effect_on
-        )
+        answer = await perform(self._journal.store, intent, run, no_effect_on=self._no_effect_on)
         if isinstance(answer, Recorded):
             tool_context.state.update(msgspec.json.decode(answer.state_delta) or {})
         return self._told(call, answer)

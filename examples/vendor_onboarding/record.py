@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import functools
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -114,9 +115,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Record the vendor-onboarding ledger.")
     parser.add_argument("--out", type=Path, default=LEDGER, help="the ledger file to write")
     out = parser.parse_args().out
+    # The framework reports each incident of the story with a traceback; they are no news here.
+    logging.getLogger("google_adk").setLevel(logging.CRITICAL)
     try:
         first, events = record()
-        write_atomic(out, (line + b"\n" for line in seal_lines(first, events)))
+        write_atomic(out, seal_lines(first, events))
     except BackstopError as error:
         print(f"error[{error.slug}]: {error}", file=sys.stderr)
         return error.exit_code

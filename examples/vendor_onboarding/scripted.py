@@ -22,7 +22,9 @@ async def answer(request: LlmRequest, stream: bool = False) -> AsyncIterator[Llm
     """The model's answer to `request`, as one response."""
     parts = _parts(request)
     words = sum(len(part.model_dump_json(exclude_none=True)) for part in parts) // 4
-    asked = sum(len(content.model_dump_json(exclude_none=True)) for content in request.contents) // 4
+    asked = (
+        sum(len(content.model_dump_json(exclude_none=True)) for content in request.contents) // 4
+    )
     yield LlmResponse(
         content=types.Content(role="model", parts=parts),
         finish_reason=types.FinishReason.STOP,
@@ -55,7 +57,9 @@ def _parts(request: LlmRequest) -> list[types.Part]:
 
 
 def _summary(responses: list[dict[str, Any]]) -> str:
-    statuses = [str(response.get("status", response.get("error", "unknown"))) for response in responses]
+    statuses = [
+        str(response.get("status", response.get("error", "unknown"))) for response in responses
+    ]
     match statuses:
         case ["pending"]:
             return "The order waits for approval."

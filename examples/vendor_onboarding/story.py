@@ -35,11 +35,12 @@ class Incident(Enum):
 
 @dataclass(frozen=True)
 class Vendor:
-    """A vendor's run: when its ticks come, in minutes after six, and how many until today."""
+    """A vendor's run: when its ticks come, what goes wrong at which, how many until today."""
 
     key: str
     minutes: int
     incidents: dict[int, Incident]
+    first_week: int = 0
     ticks: int | None = None
 
     @property
@@ -52,15 +53,15 @@ VENDORS = (
     Vendor("acme", 0, {10: Incident.DIED_BEFORE_CLAIM}),
     Vendor("mueller", 4, {5: Incident.REFUSED, 9: Incident.DIED_AFTER_COMMIT}),
     Vendor("lodz", 8, {0: Incident.REFUSED, 8: Incident.REDELIVERED}),
-    Vendor("sato", 12, {12: Incident.TIMED_OUT}),
+    Vendor("sato", 12, {9: Incident.LOOKUP_REFUSED, 12: Incident.TIMED_OUT}),
     Vendor("caetano", 16, {3: Incident.LOOKUP_REFUSED, 8: Incident.DIED_AFTER_CLAIM}),
     Vendor("najm", 20, {2: Incident.REDELIVERED}),
-    Vendor("boreal", 24, {7: Incident.DIED_AFTER_COMMIT}, ticks=11),
+    Vendor("boreal", 24, {7: Incident.DIED_AFTER_COMMIT}, first_week=3, ticks=11),
 )
-"""The last one joined late and is still open."""
+"""The last one came later and is still open."""
 
 
-def ticks(minutes: int) -> list[datetime]:
+def ticks(vendor: Vendor) -> list[datetime]:
     """The times of one vendor's ticks, week after week."""
-    first = START + timedelta(minutes=minutes)
+    first = START + timedelta(weeks=vendor.first_week, minutes=vendor.minutes)
     return [first + timedelta(weeks=week, days=day) for week in range(8) for day in WEEK]

@@ -90,7 +90,7 @@ VENDORS = {
     ),
 }
 
-LAST_TICK = 16
+DOCUMENTS_AT, TAX_FORM_AT, LAST_TICK = 2, 4, 21
 CHECKED_AT = {1: ("register", "sanctions"), 3: ("bank", "tax", "insurance"), 9: ("bank",)}
 
 
@@ -141,7 +141,7 @@ async def call(ctx: Context, tool: FunctionTool, **args: Any) -> dict[str, Any]:
         result = await ctx.run_node(tool, node_input=args)
     except Exception:  # noqa: BLE001 - the workflow wraps what the tool raised
         result = await ctx.run_node(tool, node_input=args)
-    if "backstop" in result:
+    if isinstance(result, dict) and "backstop" in result:
         raise StillOpen(f"{tool.name}: {result['backstop']}")
     return result
 
@@ -155,15 +155,15 @@ async def take_stock(ctx: Context, node_input: Any) -> str:
     if checks := CHECKED_AT.get(tick):
         return f"{task} Check: {', '.join(checks)}."
     if tick == vendor.approve_at:
-        amount = vendor.orders[tick + 1]
-        return f"{task} Get approval for PO-{ctx.state['vendor']}-{tick + 1}: {amount} {vendor.currency}."
+        ref, amount = f"PO-{ctx.state['vendor']}-{tick + 1}", vendor.orders[tick + 1]
+        return f"{task} Get approval for {ref}: {amount} {vendor.currency}."
     return f"{task} Anything to note?"
 
 
 reader = LlmAgent(
     name="reader",
     model=MODEL,
-    instruction="You read vendor registers. Make the checks you are asked for, then sum up in a sentence.",
+    instruction="You read vendor registers. Make the checks you are asked for, then sum up.",
     tools=[look_up, approve],
     include_contents="none",
 )
@@ -173,9 +173,9 @@ reader = LlmAgent(
 async def act(ctx: Context, node_input: Any) -> str:
     """Does what code decides for this tick; chooses whether a letter is due."""
     vendor, tick = VENDORS[ctx.state["vendor"]], ctx.state["tick"]
-    if tick == 2:
+    if tick == DOCUMENTS_AT:
         await call(ctx, remind, about=f"Documents of {vendor.name}", days=10)
-    if tick == 4 and vendor.currency == "JPY":
+    if tick == TAX_FORM_AT and vendor.currency == "JPY":
         await call(ctx, remind, about=f"Tax form of {vendor.name}", days=21)
     if amount := vendor.orders.get(tick):
         ref = f"PO-{ctx.state['vendor']}-{tick}"

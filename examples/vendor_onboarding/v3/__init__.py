@@ -1,0 +1,3 @@
+"""The agent folder: `agent.py` holds `app`."""
+
+from . import agent as agent
