@@ -163,7 +163,7 @@ class Audit:
         self._lives = lives
         self._runs: dict[str, _Run] = {}
         self._findings: list[Finding] = []
-        self._absent: list[Finding] = []
+        self._absent: dict[str, list[Finding]] = {}
         self._effects = _effect_tools(header) if header.guarded else frozenset()
 
     def feed(self, event: Event, *, line: int) -> None:
@@ -177,10 +177,8 @@ class Audit:
                 self._step(event.run, step).done = attempt
             case ModelAnswered():
                 self._asked(event)
-            case EffectClaimed(step=step, key=key, tool=tool, attempt=attempt):
-                state = self._step(event.run, step)
-                state.claims[key] = tool
-                state.count(attempt, tool)
+            case EffectClaimed():
+                self._claimed(event)
             case ToolRead(step=step, tool=tool, attempt=attempt):
                 if tool in self._effects:
                     self._step(event.run, step).count(attempt, tool)
@@ -201,11 +199,23 @@ class Audit:
     def findings(self) -> list[Finding]:
         """All silent skips, in the order of the file, once every event was fed."""
         # A row of another run may stand later in the file than the answer that relies on it.
-        late = (f for f in self._absent if not decided(self._lives.phase(f.key)))
-        return sorted([*self._findings, *late], key=lambda f: (f.line, f.step, f.tool, f.key))
+        absent = (
+            found
+            for key, waiting in self._absent.items()
+            if not decided(self._lives.phase(key))
+            for found in waiting
+        )
+        return sorted([*self._findings, *absent], key=lambda f: (f.line, f.step, f.tool, f.key))
 
     def _step(self, run: str, step: str) -> _Step:
         return self._runs.setdefault(run, _Run()).steps.setdefault(step, _Step())
+
+    def _claimed(self, event: EffectClaimed) -> None:
+        step = self._step(event.run, event.step)
+        step.claims[event.key] = event.tool
+        step.count(event.attempt, event.tool)
+        if event.key in self._absent:
+            self._late(event.run, event.key)
 
     def _asked(self, event: ModelAnswered) -> None:
         if not self._effects:
@@ -215,13 +225,11 @@ class Audit:
 
     def _advanced(self, event: CursorAdvanced, line: int) -> None:
         run = self._runs.setdefault(event.run, _Run())
-        known = {key: tool for step in run.steps.values() for key, tool in step.claims.items()}
-        passed = [name for name, step in run.steps.items() if step.cursor < event.cursor]
-        named = ((key, known.get(key, "")) for key in event.effects)
-        seen = self._vouch(event.run, event.step, named, line, set())
-        for name in passed:
+        seen: set[str] = set()
+        for name in [name for name, step in run.steps.items() if step.cursor < event.cursor]:
             # Once passed, a step vouches for nothing more: let go of it.
             self._pass(event.run, name, run.steps.pop(name), line, seen)
+        self._vouch(event.run, event.step, ((key, "") for key in event.effects), line, seen)
 
     def _closed(self, name: str, line: int, *, complete: bool) -> None:
         run = self._runs.get(name, _Run())
@@ -241,21 +249,26 @@ class Audit:
 
     def _vouch(
         self, run: str, step: str, effects: Iterable[tuple[str, str]], line: int, seen: set[str]
-    ) -> set[str]:
+    ) -> None:
         blocked = self._runs[run].blocked
         for key, tool in effects:
             phase = self._lives.phase(key)
             if key in seen or decided(phase):
                 continue
             seen.add(key)
-            if phase is Phase.ABSENT and key in blocked:
-                continue
-            target = self._absent if phase is Phase.ABSENT else self._findings
             problem = _PROBLEMS[phase]
-            target.append(
-                Finding(run=run, step=step, tool=tool, key=key, problem=problem, line=line)
-            )
-        return seen
+            found = Finding(run=run, step=step, tool=tool, key=key, problem=problem, line=line)
+            if phase is not Phase.ABSENT:
+                self._findings.append(found)
+            elif key not in blocked:
+                self._absent.setdefault(key, []).append(found)
+
+    def _late(self, run: str, key: str) -> None:
+        """A row comes after the answer that relied on it: in the same run, that is too late."""
+        waiting = self._absent.pop(key)
+        self._findings += [found for found in waiting if found.run == run]
+        if others := [found for found in waiting if found.run != run]:
+            self._absent[key] = others
 
 
 def _effect_tools(header: Header) -> frozenset[str]:

@@ -165,10 +165,13 @@ class _Walk:
         trail = self._trail
         number = trail.events + 2
         seal = _seal(lines, name=self._name, number=number, linked=trail.linked)
+        if trail.broken and self._fault is not None and digest == seal.digest:
+            raise self._fault  # it was sealed like this, so it is no later damage
         if not trail.whole(seal, digest):
             raise trail.explain(seal, name=self._name, sealed_so=digest == seal.digest)
         if seal.effects != self._effects:
-            self._refuse(f"the seal counts {seal.effects} effects, not {self._effects}", number)
+            what = f"the seal counts {seal.effects} effects, but {self._effects} went out"
+            self._refuse(what, number, slug="ledger-tampered")
         if self._fault is not None:
             raise self._fault
         if findings := self._audit.findings():
