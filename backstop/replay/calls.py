@@ -56,7 +56,7 @@ class CallRecord:
 
     def answer(self, ask: Ask, *, holes: tuple[str, ...] = ()) -> Told:
         """Find the answer to `ask`; a stand-in is wanted where there is nothing to pair with."""
-        told = self._by_own_key(ask) or self._by_counterpart(ask, holes)
+        told = self._by_own_key(ask, holes) or self._by_counterpart(ask, holes)
         return told or Told(ask=ask, how=Answered.STAND_IN, holes=holes)
 
     def all_asked(self, step: Step) -> bool:
@@ -71,7 +71,7 @@ class CallRecord:
             if call.step is step and call.attempt >= start and not _is_blocked(call)
         )
 
-    def _by_own_key(self, ask: Ask) -> Told | None:
+    def _by_own_key(self, ask: Ask, holes: tuple[str, ...]) -> Told | None:
         if not ask.key:
             return None
         if rows := self._by_key.get(ask.key):
@@ -80,12 +80,12 @@ class CallRecord:
             self._asked_keys.add(ask.key)
             self._release(found)
         elif (elsewhere := self._elsewhere.get(ask.key)) is not None:
-            return Told(ask=ask, how=Answered.RECORDED, known=elsewhere)
+            return Told(ask=ask, how=Answered.RECORDED, known=elsewhere, holes=holes)
         else:
             return None
         self._served.add(found.index)
         early = found.step.cursor > ask.step.cursor
-        return Told(ask=ask, how=Answered.RECORDED, known=found, early=early)
+        return Told(ask=ask, how=Answered.RECORDED, known=found, early=early, holes=holes)
 
     def _among(self, rows: Sequence[Known], ask: Ask) -> Known:
         """A1: of calls of one key those of the step, in turn; else the latest earlier one.

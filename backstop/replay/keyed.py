@@ -223,12 +223,7 @@ def declarations(
     A tool that the base does not declare is an effect, named by all its arguments.
     """
     declared = dict(base)
-    aliases = {alias for declaration in base.values() for alias in declaration.aliases}
     for seen in tools:
-        if seen.tool in aliases:
-            continue
         known = declared.get(seen.tool) or Declaration(tool=seen.tool)
-        if not known.schema:
-            known = msgspec.structs.replace(known, schema=seen.schema)
-        declared[seen.tool] = known
+        declared[seen.tool] = msgspec.structs.replace(known, schema=seen.schema)
     return declared
