@@ -194,7 +194,8 @@ def _located(text: str, fault: NotCanonical) -> NotCanonical:
     try:
         value = _FAULTS_IN_PLACE.decode(text)
     except json.JSONDecodeError:
-        return fault  # broken further on as well, so there is no tree to point into
+        fault.pointer = ""  # broken further on as well, so there is no tree to point into
+        return fault
     return next(_faults(value))
 
 
