@@ -139,7 +139,8 @@ class RequestDigester:
 
     def _all_contents(self, contents: Sequence[Any], counterparts: Counterparts | None) -> str:
         told = _Retelling(counterparts) if counterparts else None
-        return short("".join([self._content(content, told) for content in contents]))
+        # The comma keeps two digests from looking like one long digest.
+        return short(",".join([self._content(content, told) for content in contents]))
 
     def _content(self, content: Any, told: _Retelling | None) -> str:
         parts = [self._part(part, told) for part in content.parts or ()]

@@ -1,0 +1,125 @@
+"""Loads the candidate as the framework's own tools do, and says exactly why it does not load."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+_IMPORTABLE: Final = re.compile(r"[A-Za-z0-9_]+")
+_OLDEST_WITH_WORKFLOWS, _OLDEST_SUPPORTED = (2, 0), (2, 11)
+
+
+class Unusable(Exception):
+    """The candidate cannot be replayed; `slug` and `where` go into the fault."""
+
+    def __init__(self, slug: str, detail: str, where: str = "") -> None:
+        super().__init__(detail)
+        self.slug = slug
+        self.where = where
+
+
+class Candidate:
+    """A loaded agent: its root, its app if it has one, and the name it goes by."""
+
+    def __init__(self, loaded: Any, *, folder: Path, adk: str) -> None:
+        self.app = loaded if hasattr(loaded, "root_agent") and hasattr(loaded, "plugins") else None
+        self.root = self.app.root_agent if self.app is not None else loaded
+        self.name = self.app.name if self.app is not None else folder.name
+        self.plugins = list(self.app.plugins) if self.app is not None else []
+        self.folder = folder
+        self.adk = adk
+
+
+def framework_version() -> str:
+    """The version of the candidate's ADK. Raises `Unusable` if there is none."""
+    try:
+        from google.adk.version import __version__
+    except ImportError as error:
+        raise Unusable(
+            "adk-missing",
+            f"google-adk cannot be imported in {sys.prefix}: {error}; install it there",
+        ) from None
+    return str(__version__)
+
+
+def warm() -> None:
+    """Import what loading an agent imports of the framework and its libraries."""
+    import google.adk.cli.utils.agent_loader
+    import google.adk.workflow  # noqa: F401
+
+
+def load(folder: Path, *, links: Path) -> Candidate:
+    """Import the agent in `folder`. Raises `Unusable`, naming the place in the candidate.
+
+    A folder whose name is no Python name is imported through a link below `links`.
+    """
+    adk = framework_version()
+    if not folder.is_dir():
+        raise Unusable("agent-missing", f"there is no agent folder {folder.name}", str(folder))
+    loaded = _import(_importable(folder, links), folder)
+    candidate = Candidate(loaded, folder=folder.resolve(), adk=adk)
+    if type(candidate.root).__name__ == "Workflow" and _too_old(adk):
+        raise Unusable(
+            "agent-adk-too-old",
+            f"a Workflow app needs google-adk 2.11 or later, this candidate has {adk}",
+            str(folder),
+        )
+    return candidate
+
+
+def _importable(folder: Path, links: Path) -> Path:
+    if _IMPORTABLE.fullmatch(folder.name):
+        return folder
+    links.mkdir(exist_ok=True)
+    link = links / re.sub(r"[^A-Za-z0-9_]", "_", folder.name)
+    if not link.exists():
+        link.symlink_to(folder.resolve(), target_is_directory=True)
+    return link
+
+
+def _import(folder: Path, shown: Path) -> Any:
+    from google.adk.cli.utils.agent_loader import AgentLoader
+
+    try:
+        return AgentLoader(str(folder.parent)).load_agent(folder.name)
+    except ValueError as error:
+        if str(error).startswith(("No root_agent found", "A 'root_agent' was found")):
+            first = str(error).split("\n", 1)[0]
+            raise Unusable("agent-no-root", first, str(shown)) from None
+        raise Unusable("agent-import", said(error), place(error, shown)) from None
+    except SystemExit as error:
+        raise Unusable(
+            "agent-import", f"the agent left by sys.exit({error.code!r}) on import", str(shown)
+        ) from None
+    except BaseException as error:  # noqa: BLE001 - whatever a user's module raises
+        raise Unusable("agent-import", said(error), place(error, shown)) from None
+
+
+def _too_old(version: str) -> bool:
+    found = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
+    return _OLDEST_WITH_WORKFLOWS <= found < _OLDEST_SUPPORTED
+
+
+def said(error: BaseException) -> str:
+    """One line of an exception: its class and message."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a user's exception may raise even here
+        text = ""
+    return " ".join(f"{type(error).__name__}: {text}".split())[:1000]
+
+
+def place(error: BaseException, folder: Path) -> str:
+    """`file:line` of the innermost frame of `error` in the candidate's folder, or the folder."""
+    found = str(folder)
+    resolved = folder.resolve()
+    frame = error.__traceback__
+    while frame is not None:
+        file = Path(frame.tb_frame.f_code.co_filename)
+        if file.is_relative_to(folder) or file.is_relative_to(resolved):
+            base = folder if file.is_relative_to(folder) else resolved
+            found = f"{file.relative_to(base)}:{frame.tb_lineno}"
+        frame = frame.tb_next
+    return found

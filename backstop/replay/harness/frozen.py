@@ -1,0 +1,92 @@
+"""Time, ids and chance of a replay: frozen at an instant, drawn from a seed.
+
+Covers the standard library whichever name the candidate imported it under: `time-machine`
+swaps the clock's C functions, and randomness is replaced at its sources before the
+candidate is imported. The event loop keeps real time, so timers go on working.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import sys
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+_NODE: Final = 0x0200_0000_0001
+"""A locally administered address in place of the machine's own."""
+
+
+class Source:
+    """Bytes from a seed, as many as asked for: what stands in for the system's randomness."""
+
+    def __init__(self) -> None:
+        self._seed = b""
+        self._drawn = 0
+
+    def reseed(self, seed: int) -> None:
+        """Start the stream of `seed` from its beginning."""
+        self._seed = str(seed).encode()
+        self._drawn = 0
+
+    def draw(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        found = b""
+        while len(found) < size:
+            found += hashlib.sha256(b"%b:%d" % (self._seed, self._drawn)).digest()
+            self._drawn += 1
+        return found[:size]
+
+
+class Frozen:
+    """The frozen clock and the seeded sources of this process."""
+
+    def __init__(self) -> None:
+        self._source = Source()
+        self._traveller: Any = None
+        self._seed_random: Callable[..., None] | None = None
+
+    def begin(self, at: str, seed: int) -> None:
+        """Freeze time at `at` and seed chance; from here on nothing real is left to read."""
+        import time_machine
+
+        if self._traveller is None:
+            self._replace_sources()
+            self._traveller = time_machine.travel(instant(at), tick=False).start()
+        self.step(at, seed)
+
+    def step(self, at: str, seed: int) -> None:
+        """Begin a step: time stands at `at`, chance starts from `seed`."""
+        self.move(at)
+        self._source.reseed(seed)
+        random.seed(seed)
+        uuid._last_timestamp = None  # type: ignore[attr-defined] # noqa: SLF001 - uuid1 remembers the time of the last one
+        numpy = sys.modules.get("numpy.random")
+        if numpy is not None:
+            numpy.seed(seed % 2**32)
+
+    def move(self, at: str) -> None:
+        """Move frozen time to `at`; an empty text leaves it where it is."""
+        if at:
+            self._traveller.move_to(instant(at))
+
+    def _replace_sources(self) -> None:
+        source = self._source
+        os.urandom = source.draw
+        random._urandom = source.draw  # type: ignore[attr-defined] # noqa: SLF001 - SystemRandom, and so secrets, draw from here
+        uuid._node = _NODE  # type: ignore[attr-defined] # noqa: SLF001 - uuid1 names the machine
+        seed_random = random.Random.seed
+
+        def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
+            # A generator without a seed would take one from the system.
+            seed_random(self, source.draw(32) if a is None else a, version)
+
+        random.Random.seed = seed  # type: ignore[method-assign]
+
+
+def instant(at: str) -> datetime:
+    """An RFC 3339 text as an aware instant."""
+    return datetime.fromisoformat(at)

@@ -1,0 +1,190 @@
+"""Reports what the candidate tries and may not: Python's audit events and the warden's notes.
+
+The audit hook is no boundary, since C code passes it by; the kernel is. It is here to say
+where in the candidate an attempt came from, and it is all there is where the kernel offers
+nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+Sink: TypeAlias = Callable[[str, str], None]
+
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_ALWAYS: Final = frozenset(
+    {
+        "os.exec",
+        "os.fork",
+        "os.forkpty",
+        "os.posix_spawn",
+        "os.system",
+        "pty.spawn",
+        "socket.__new__",
+        "socket.bind",
+        "socket.connect",
+        "socket.getaddrinfo",
+        "socket.gethostbyaddr",
+        "socket.gethostbyname",
+        "socket.getnameinfo",
+        "socket.sendmsg",
+        "socket.sendto",
+        "subprocess.Popen",
+    }
+)
+_PATHS: Final = {
+    "os.chmod": (0,),
+    "os.chown": (0,),
+    "os.link": (0, 1),
+    "os.mkdir": (0,),
+    "os.remove": (0,),
+    "os.rename": (0, 1),
+    "os.rmdir": (0,),
+    "os.setxattr": (0,),
+    "os.symlink": (1,),
+    "os.truncate": (0,),
+    "os.utime": (0,),
+    "sqlite3.connect": (0,),
+}
+_CAP: Final = 1000
+
+
+class Barred(PermissionError):
+    """The candidate tried something from which it is barred in a replay."""
+
+
+class Lookout:
+    """Tells a sink of barred attempts, once for each kind, detail and step."""
+
+    def __init__(self, *, scratch: Path, notes: int | None) -> None:
+        self._scratch = os.path.realpath(scratch)
+        self._notes = notes
+        self._sink: Sink | None = None
+        self._told: set[tuple[str, str, str]] = set()
+        self._idle = True
+        self._unread = b""
+        self.step = ""
+        if notes is not None:
+            os.set_blocking(notes, False)
+
+    def install(self) -> None:
+        """Watch this process from now on; a hook cannot be removed again."""
+        sys.addaudithook(self._hook)
+
+    def report_to(self, sink: Sink | None) -> None:
+        """Whom to tell; None tells nobody, and still bars."""
+        self._sink = sink
+
+    def pause(self) -> contextlib.AbstractContextManager[None]:
+        """What happens inside is ours."""
+        return self._paused()
+
+    @contextlib.contextmanager
+    def _paused(self) -> Any:
+        before, self._idle = self._idle, False
+        try:
+            yield
+        finally:
+            self._idle = before
+
+    def collect(self) -> None:
+        """Pass on the notes that the warden took since last time."""
+        if self._notes is None:
+            return
+        with contextlib.suppress(BlockingIOError):
+            while chunk := os.read(self._notes, 1 << 16):
+                self._unread += chunk
+        *lines, self._unread = self._unread.split(b"\n")
+        for line in lines:
+            note = json.loads(line)
+            self._tell(str(note["what"]), str(note["detail"]))
+
+    def drop(self) -> None:
+        """Forget the notes so far: they are of the framework's import, not the candidate's."""
+        sink, self._sink = self._sink, None
+        self.collect()
+        self._sink = sink
+        self._told.clear()
+
+    def _tell(self, what: str, detail: str) -> None:
+        key = (what, detail, self.step)
+        if self._sink is None or key in self._told or len(self._told) >= _CAP:
+            return
+        self._told.add(key)
+        self._sink(what, detail)
+
+    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self._idle or self._sink is None:
+            return
+        if event in _ALWAYS or event == "open" or event in _PATHS:
+            self._idle = False
+            try:
+                detail = self._barred(event, args)
+                if detail is None:
+                    return
+                self._tell(event, f"{detail}{_place()}")
+            finally:
+                self._idle = True
+            raise Barred(1, f"{event} is barred in a replay: {detail}")
+
+    def _barred(self, event: str, args: tuple[Any, ...]) -> str | None:
+        """What the event wants, if it may not have it."""
+        if event == "socket.__new__" and args[1] == socket.AF_UNIX:
+            return None  # the event loop's own pair; where it would reach out, it must connect
+        if event in _ALWAYS:
+            return _wanted(event, args)
+        if event == "open":
+            path, mode, flags = args
+            writes = any(c in mode for c in "wax+") if isinstance(mode, str) else flags & _WRITES
+            return self._outside(path) if writes else None
+        for position in _PATHS[event]:
+            if (found := self._outside(args[position])) is not None:
+                return found
+        return None
+
+    def _outside(self, path: Any) -> str | None:
+        """The path, if it lies outside scratch. A descriptor was opened before, and judged then."""
+        if isinstance(path, int) or path is None:
+            return None
+        text = os.fsdecode(path)
+        if text in {":memory:", os.devnull, ""}:
+            return None
+        real = os.path.realpath(text)
+        return None if f"{real}/".startswith(f"{self._scratch}/") else text
+
+
+def _wanted(event: str, args: tuple[Any, ...]) -> str:
+    if event.startswith("socket."):
+        args = args[1:] if event in {"socket.__new__", "socket.connect", "socket.bind"} else args
+    return ", ".join(_brief(arg) for arg in args if arg is not None)[:300]
+
+
+def _brief(value: Any) -> str:
+    try:
+        return str(value)[:200]
+    except Exception:  # noqa: BLE001 - a candidate's own object may raise anything
+        return type(value).__name__
+
+
+def _place() -> str:
+    """Where in the candidate's code this comes from: the innermost frame outside libraries."""
+    for frame in reversed(traceback.extract_stack(limit=60)):
+        if _is_candidates(frame.filename):
+            return f" at {Path(frame.filename).name}:{frame.lineno} in {frame.name}"
+    return ""
+
+
+def _is_candidates(filename: str) -> bool:
+    return not (
+        filename.startswith(("<", sys.prefix, sys.base_prefix))
+        or "site-packages" in filename
+        or __package__.partition(".")[0] in filename
+    )

@@ -1,0 +1,256 @@
+"""What the candidate is made of: agents, tools, and the ways past interception."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType
+from typing import Any, Final
+
+from ...core.canon import NotCanonical, canonical
+
+_SERVER_SIDE: Final = frozenset(
+    {
+        "EnterpriseWebSearchTool",
+        "GoogleMapsGroundingTool",
+        "GoogleSearchTool",
+        "UrlContextTool",
+        "VertexAiSearchTool",
+    }
+)
+_OWN_LOOP: Final = frozenset({"LangGraphAgent", "ManagedAgent", "RemoteA2aAgent"})
+_CALLBACKS: Final = (
+    "before_agent_callback",
+    "after_agent_callback",
+    "before_model_callback",
+    "after_model_callback",
+    "on_model_error_callback",
+    "before_tool_callback",
+    "after_tool_callback",
+    "on_tool_error_callback",
+)
+
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+
+Found = dict[str, Any]
+
+
+class Survey:
+    """Walks the agent tree once; `agents`, `tools` and `escapes` are as `Ready` tells them."""
+
+    def __init__(self, *, root: Any, plugins: list[Any], folder: Path) -> None:
+        self.agents: list[Found] = []
+        self.tools: list[Found] = []
+        self.escapes: list[Found] = []
+        self._folder = folder
+        self._guarded = any(is_guard(plugin) for plugin in plugins)
+        self._seen: set[int] = set()
+        for plugin in plugins:
+            if type(plugin).__name__ == "ModelArmorPlugin":
+                self._escape("networked-plugin", plugin.name, "left out: it fails without network")
+        self._visit(root, guarded=self._guarded)
+        self._effects()
+
+    def _visit(self, node: Any, *, guarded: bool) -> None:
+        if id(node) in self._seen:
+            return
+        self._seen.add(id(node))
+        kind = type(node).__name__
+        if hasattr(node, "canonical_model") or _is_agent(node):
+            model = getattr(node, "model", "") or ""
+            self.agents.append(
+                {
+                    "name": node.name,
+                    "kind": kind,
+                    "model": model if isinstance(model, str) else str(model.model),
+                }
+            )
+        self._look_for_escapes(node, kind)
+        for tool in getattr(node, "tools", None) or ():
+            self._visit_tool(tool, agent=node.name, guarded=guarded)
+        if kind == "_ToolNode":
+            self._visit_tool(node.tool, agent=node.name, guarded=guarded)
+        for child in _children(node):
+            self._visit(child, guarded=guarded)
+
+    def _look_for_escapes(self, node: Any, kind: str) -> None:
+        name = getattr(node, "name", kind)
+        function = getattr(node, "_func", None)
+        if function is not None:
+            self._escape("function-node", name, _place(function, self._folder))
+        if kind in _OWN_LOOP:
+            self._escape("own-loop", name, f"{kind} runs elsewhere")
+        elif _is_agent(node) and not _of_framework(type(node)) and _runs_itself(type(node)):
+            self._escape("custom-agent", name, _place(type(node), self._folder))
+        if getattr(node, "code_executor", None) is not None:
+            self._escape("code-executor", name, type(node.code_executor).__name__)
+        for callback in _CALLBACKS:
+            found = getattr(node, callback, None)
+            for function in found if isinstance(found, list) else [found]:
+                if function is not None:
+                    self._escape(callback, name, _place(function, self._folder))
+
+    def _visit_tool(self, tool: Any, *, agent: str, guarded: bool) -> None:
+        from google.adk.tools.base_tool import BaseTool
+        from google.adk.tools.function_tool import FunctionTool
+
+        if not isinstance(tool, BaseTool):
+            if not callable(tool):
+                self._escape("toolset", agent, f"{type(tool).__name__}: its tools are listed live")
+                return
+            tool = FunctionTool(tool)
+        kind = type(tool).__name__
+        if kind in _SERVER_SIDE:
+            self._escape("server-side-tool", agent, tool.name)
+        inner = getattr(tool, "agent", None) or getattr(tool, "node", None)
+        if inner is not None:
+            shared = getattr(tool, "include_plugins", True)
+            if not shared:
+                self._escape("include-plugins", agent, f"{tool.name} runs without our plugins")
+            self._visit(inner, guarded=guarded and shared)
+        self.tools.append(describe(tool, agent=agent, guarded=guarded))
+
+    def _effects(self) -> None:
+        """The candidate's `@effect` functions, wherever in its own modules they are."""
+        from google.adk.tools.function_tool import FunctionTool
+
+        seen: set[int] = set()
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if not file or not _lies_in(Path(file), self._folder):
+                continue
+            for thing in list(vars(module).values()):
+                if getattr(thing, "__backstop_effect__", False) is True and id(thing) not in seen:
+                    seen.add(id(thing))
+                    told = describe(FunctionTool(thing), agent="", guarded=True)
+                    self.tools.append({**told, "kind": "effect"})
+
+    def _escape(self, kind: str, where: str, detail: str) -> None:
+        self.escapes.append({"kind": kind, "where": where, "detail": detail})
+
+
+def is_guard(plugin: Any) -> bool:
+    """Whether a plugin is the run-time guard, which must not act in a replay."""
+    return getattr(type(plugin), "__backstop_guard__", False) is True
+
+
+def describe(tool: Any, *, agent: str, guarded: bool) -> Found:
+    """A tool as `Ready` tells it: parameters with defaults, and a digest of its own code."""
+    function = getattr(tool, "func", None)
+    return {
+        "agent": agent,
+        "tool": tool.name,
+        "kind": type(tool).__name__,
+        "schema": _schema(tool, function),
+        "guarded": guarded,
+        "long_running": bool(tool.is_long_running),
+        "code": code_digest(function if function is not None else type(tool).run_async),
+    }
+
+
+def _schema(tool: Any, function: Callable[..., Any] | None) -> Found:
+    try:
+        declaration = tool._get_declaration()  # noqa: SLF001 - what the model is told about the tool
+    except Exception as error:  # noqa: BLE001 - a user's tool may raise anything here
+        return {"x-undeclared": f"{type(error).__name__}: {error}"[:200]}
+    if declaration is None:
+        return {}
+    schema = declaration.parameters_json_schema
+    if schema is None and declaration.parameters is not None:
+        schema = declaration.parameters.model_dump(mode="json", exclude_none=True)
+    if hasattr(schema, "model_dump"):
+        schema = schema.model_dump(mode="json", exclude_none=True)
+    found: Found = json.loads(json.dumps(schema or {}, default=str))
+    if function is not None:
+        _add_defaults(found, function)
+    return found
+
+
+def _add_defaults(schema: Found, function: Callable[..., Any]) -> None:
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return
+    for name, member in (schema.get("properties") or {}).items():
+        parameter = parameters.get(name)
+        if parameter is None or parameter.default is parameter.empty:
+            continue
+        try:
+            member["default"] = json.loads(canonical(parameter.default))
+        except NotCanonical:
+            continue
+        if name in schema.get("required", ()):
+            schema["required"].remove(name)
+
+
+def code_digest(thing: Any) -> str:
+    """Digest of a callable's own code, lines and file names apart; empty if it has none."""
+    function = inspect.unwrap(thing) if callable(thing) else thing
+    function = getattr(function, "func", function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        # An object that is called through its class.
+        method = getattr(type(function), "__call__", None)  # noqa: B004
+        code = getattr(method, "__code__", None)
+    if code is None:
+        return ""
+    defaults = (getattr(function, "__defaults__", None), _keyword_defaults(function))
+    text = _ADDRESS.sub("", f"{_code(code)}{defaults}")
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _keyword_defaults(function: Any) -> list[tuple[str, Any]]:
+    return sorted((getattr(function, "__kwdefaults__", None) or {}).items())
+
+
+def _code(code: CodeType) -> str:
+    constants = [_code(c) if isinstance(c, CodeType) else f"{type(c)}{c!r}" for c in code.co_consts]
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags)
+    return f"{code.co_name}{code.co_code.hex()}{constants}{names}"
+
+
+def _children(node: Any) -> Iterator[Any]:
+    yield from getattr(node, "sub_agents", None) or ()
+    graph = getattr(node, "graph", None)
+    yield from getattr(graph, "nodes", None) or ()
+    for name in ("_node", "agent", "node"):
+        child = getattr(node, name, None)
+        if child is not None and hasattr(child, "name"):
+            yield child
+
+
+def _is_agent(node: Any) -> bool:
+    return any(kind.__name__ == "BaseAgent" and _of_framework(kind) for kind in type(node).__mro__)
+
+
+def _runs_itself(kind: type) -> bool:
+    """Whether a user's agent class brings its own way of running."""
+    return any(
+        "_run_async_impl" in vars(base) or "_run_impl" in vars(base) or "run_async" in vars(base)
+        for base in kind.__mro__
+        if not _of_framework(base)
+    )
+
+
+def _of_framework(kind: type) -> bool:
+    return kind.__module__.startswith(("google.adk.", "pydantic", "builtins", "abc"))
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder)
+
+
+def _place(thing: Any, folder: Path) -> str:
+    """`file:line` of a function or class, relative to the candidate's folder."""
+    try:
+        thing = inspect.unwrap(thing)
+        file = Path(inspect.getsourcefile(thing) or "").resolve()
+        line = inspect.getsourcelines(thing)[1]
+    except (OSError, TypeError):
+        return getattr(thing, "__qualname__", type(thing).__name__)
+    return f"{file.relative_to(folder) if _lies_in(file, folder) else file.name}:{line}"
