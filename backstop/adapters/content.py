@@ -56,7 +56,7 @@ def _files(folder: Path, root: Path) -> Iterator[tuple[str, Path]]:
             )
         if path.is_dir() and not path.is_symlink():
             yield from _files(path, root)
-        elif path.exists():
+        elif path.is_file() or path.is_dir():
             yield path.relative_to(root).as_posix(), path
 
 

@@ -1,0 +1,289 @@
+"""What every ledger store promises, whichever it is. Stores join by a factory in `STORES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from threading import Barrier, Thread
+from typing import Final
+
+import msgspec
+import pytest
+
+from backstop.adapters.memory import MemoryStore
+from backstop.core.events import (
+    EffectClaimed,
+    EffectCommitted,
+    EffectFailed,
+    EffectInDoubt,
+    EffectResolved,
+    Event,
+    Failure,
+    RunOpened,
+)
+from backstop.core.lifecycle import Lives
+from backstop.errors import BackstopError, StaleClaim
+from backstop.ports import (
+    Claim,
+    Conflict,
+    Held,
+    InDoubt,
+    LedgerStore,
+    Recorded,
+    Refused,
+)
+
+
+class SteppingClock:
+    """A second later at each look."""
+
+    def __init__(self) -> None:
+        self._now = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self._now += timedelta(seconds=1)
+        return self._now
+
+
+@dataclass
+class Bench:
+    """A store, and the power over the owners of its claims."""
+
+    store: LedgerStore
+    kill: Callable[[str], None]
+
+
+def memory() -> Bench:
+    dead: set[str] = set()
+    store = MemoryStore(clock=SteppingClock(), is_alive=lambda owner: owner not in dead)
+    return Bench(store=store, kill=dead.add)
+
+
+STORES: Final[dict[str, Callable[[], Bench]]] = {"memory": memory}
+
+
+@pytest.fixture(params=list(STORES.values()), ids=list(STORES))
+def bench(request: pytest.FixtureRequest) -> Bench:
+    made: Bench = request.param()
+    return made
+
+
+def pay(owner: str = "alice", *, fingerprint: str = "f1", key: str = "k1") -> EffectClaimed:
+    return EffectClaimed(
+        run="r1",
+        at="",
+        step="s0",
+        tool="pay",
+        key=key,
+        fingerprint=fingerprint,
+        args=msgspec.Raw(b'{"to":"acme"}'),
+        owner=owner,
+    )
+
+
+def granted(store: LedgerStore, intent: EffectClaimed) -> Claim:
+    claim = store.claim(intent)
+    assert isinstance(claim, Claim)
+    return claim
+
+
+def committed(claim: Claim, result: bytes = b'"paid"') -> EffectCommitted:
+    return EffectCommitted(
+        run="r1",
+        at="",
+        key=claim.key,
+        fence=claim.fence,
+        result=msgspec.Raw(result),
+        state_delta=msgspec.Raw(b'{"paid":1}'),
+    )
+
+
+def failed(claim: Claim, *, final: bool) -> EffectFailed:
+    error = Failure(type="Closed", message="no")
+    return EffectFailed(run="r1", at="", key=claim.key, fence=claim.fence, error=error, final=final)
+
+
+def doubted(claim: Claim) -> EffectInDoubt:
+    return EffectInDoubt(run="r1", at="", key=claim.key, fence=claim.fence, reason="timeout")
+
+
+def resolved(to: str, *, fence: int = 1) -> EffectResolved:
+    return EffectResolved(
+        run="r1",
+        at="",
+        key="k1",
+        to=to,
+        by="person",
+        fence=fence,
+        reason="they say so",
+        result=msgspec.Raw(b'"seen"'),
+    )
+
+
+def test_the_first_claim_is_granted_at_fence_one(bench: Bench) -> None:
+    assert granted(bench.store, pay()) == Claim(run="r1", key="k1", owner="alice", fence=1)
+
+
+def test_a_second_claim_is_held_while_the_first_owner_lives(bench: Bench) -> None:
+    granted(bench.store, pay("alice"))
+    assert bench.store.claim(pay("bob")) == Held(owner="alice")
+
+
+def test_a_committed_effect_returns_its_recorded_result_and_state(bench: Bench) -> None:
+    claim = granted(bench.store, pay())
+    bench.store.settle(committed(claim), claim=claim)
+    assert bench.store.claim(pay("bob")) == Recorded(
+        result=msgspec.Raw(b'"paid"'), state_delta=msgspec.Raw(b'{"paid":1}')
+    )
+
+
+def test_other_arguments_under_the_same_key_are_a_conflict_in_every_phase(bench: Bench) -> None:
+    other = Conflict(fingerprint="f1", args=msgspec.Raw(b'{"to":"acme"}'))
+    claim = granted(bench.store, pay())
+    assert bench.store.claim(pay("bob", fingerprint="f2")) == other
+    bench.store.settle(committed(claim), claim=claim)
+    assert bench.store.claim(pay("bob", fingerprint="f2")) == other
+
+
+def test_a_dead_owners_claim_is_in_doubt_and_never_granted_again(bench: Bench) -> None:
+    granted(bench.store, pay("alice"))
+    bench.kill("alice")
+    first = bench.store.claim(pay("bob"))
+    assert isinstance(first, InDoubt)
+    assert "alice" in first.reason
+    assert bench.store.claim(pay("bob")) == first
+    kinds = [type(event) for event in bench.store.read("r1")]
+    assert kinds == [EffectClaimed, EffectInDoubt]
+
+
+def test_an_effect_that_failed_for_now_is_claimed_again_at_a_higher_fence(bench: Bench) -> None:
+    claim = granted(bench.store, pay())
+    bench.store.settle(failed(claim, final=False), claim=claim)
+    assert granted(bench.store, pay("bob")).fence == 2
+
+
+def test_an_effect_that_failed_for_good_answers_with_its_failure(bench: Bench) -> None:
+    claim = granted(bench.store, pay())
+    bench.store.settle(failed(claim, final=True), claim=claim)
+    assert bench.store.claim(pay("bob")) == Refused(error=Failure(type="Closed", message="no"))
+
+
+def test_a_superseded_claim_cannot_settle(bench: Bench) -> None:
+    claim = granted(bench.store, pay("alice"))
+    bench.store.settle(doubted(claim), claim=claim)
+    bench.store.settle(resolved("reopened", fence=2))
+    again = granted(bench.store, pay("bob"))
+    assert again.fence == 3
+    with pytest.raises(StaleClaim):
+        bench.store.settle(committed(claim), claim=claim)
+    bench.store.settle(committed(again), claim=again)
+
+
+def test_a_claim_of_the_same_owner_under_an_old_fence_cannot_settle(bench: Bench) -> None:
+    first = granted(bench.store, pay("alice"))
+    bench.store.settle(failed(first, final=False), claim=first)
+    granted(bench.store, pay("alice"))
+    with pytest.raises(StaleClaim):
+        bench.store.settle(committed(first), claim=first)
+
+
+def test_nobody_settles_without_a_claim(bench: Bench) -> None:
+    claim = granted(bench.store, pay())
+    with pytest.raises(StaleClaim):
+        bench.store.settle(committed(claim))
+
+
+def test_what_was_never_claimed_cannot_be_settled(bench: Bench) -> None:
+    with pytest.raises(BackstopError) as caught:
+        bench.store.settle(resolved("committed"))
+    assert caught.value.slug == "illegal-move"
+
+
+def test_a_late_owner_may_still_commit_what_is_in_doubt(bench: Bench) -> None:
+    claim = granted(bench.store, pay("alice"))
+    bench.kill("alice")
+    assert isinstance(bench.store.claim(pay("bob")), InDoubt)
+    bench.store.settle(committed(claim), claim=claim)
+    assert isinstance(bench.store.claim(pay("bob")), Recorded)
+
+
+def test_committed_is_an_end(bench: Bench) -> None:
+    claim = granted(bench.store, pay())
+    bench.store.settle(committed(claim), claim=claim)
+    for event in (committed(claim), failed(claim, final=True), doubted(claim)):
+        with pytest.raises(BackstopError):
+            bench.store.settle(event, claim=claim)
+    with pytest.raises(BackstopError):
+        bench.store.settle(resolved("failed"))
+    assert len(list(bench.store.read())) == 2
+
+
+@pytest.mark.parametrize(
+    ("to", "answer"),
+    [
+        ("committed", Recorded(result=msgspec.Raw(b'"seen"'))),
+        ("failed", Refused(error=Failure(type="Resolved", message="they say so"))),
+    ],
+)
+def test_a_person_decides_what_is_in_doubt(
+    bench: Bench, to: str, answer: Recorded | Refused
+) -> None:
+    claim = granted(bench.store, pay())
+    bench.store.settle(doubted(claim), claim=claim)
+    bench.store.settle(resolved(to))
+    assert bench.store.claim(pay("bob")) == answer
+
+
+def test_what_is_not_in_doubt_cannot_be_resolved(bench: Bench) -> None:
+    granted(bench.store, pay())
+    with pytest.raises(BackstopError) as caught:
+        bench.store.settle(resolved("committed"))
+    assert caught.value.slug == "illegal-move"
+
+
+def test_effects_are_claimed_and_settled_never_appended(bench: Bench) -> None:
+    with pytest.raises(BackstopError) as caught:
+        bench.store.append(pay())
+    assert caught.value.slug == "illegal-move"
+    assert list(bench.store.read()) == []
+
+
+def test_events_are_read_in_order_with_the_stores_time(bench: Bench) -> None:
+    bench.store.append(RunOpened(run="r1", at="1999-01-01T00:00:00Z"))
+    bench.store.append(RunOpened(run="r2", at=""))
+    granted(bench.store, pay())
+    every: list[Event] = list(bench.store.read())
+    assert [event.run for event in every] == ["r1", "r2", "r1"]
+    assert [event.at for event in every] == sorted({event.at for event in every})
+    assert every[0].at.startswith("2026-03-02T06:00:01")
+    assert [event.run for event in bench.store.read("r2")] == ["r2"]
+
+
+def test_what_a_store_writes_follows_the_lifecycle(bench: Bench) -> None:
+    first = granted(bench.store, pay("alice"))
+    bench.store.settle(failed(first, final=False), claim=first)
+    second = granted(bench.store, pay("alice"))
+    bench.store.settle(doubted(second), claim=second)
+    bench.store.settle(resolved("reopened", fence=3))
+    third = granted(bench.store, pay("bob"))
+    bench.store.settle(committed(third), claim=third)
+    lives = Lives(guarded=True)
+    assert [lives.follow(event) for event in bench.store.read()] == [None] * 7
+
+
+def test_of_many_claims_at_once_one_is_granted(bench: Bench) -> None:
+    answers: list[object] = []
+    gate = Barrier(8)
+
+    def race(owner: str) -> None:
+        gate.wait()
+        answers.append(bench.store.claim(pay(owner)))
+
+    threads = [Thread(target=race, args=(f"owner-{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(answer, Claim) for answer in answers) == 1
+    assert sum(isinstance(answer, Held) for answer in answers) == 7
