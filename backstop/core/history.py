@@ -7,7 +7,7 @@ need not be held whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
@@ -125,15 +125,13 @@ class _Effects:
             CallBlocked: self._blocked,
         }
 
-    def feed(self, events: Iterable[Event]) -> None:
-        handler_of = self._handlers.get
-        index = self.history.events
-        for event in events:
-            handler = handler_of(type(event))
-            if handler is not None:
-                handler(event, index)
-            index += 1
-        self.history.events = index
+    def feed(self, events: Sequence[Event]) -> None:
+        handlers = self._handlers
+        start = self.history.events
+        # Most events are no effects: they are passed over without a call.
+        for index, event in [(i, e) for i, e in enumerate(events, start) if type(e) in handlers]:
+            handlers[type(event)](event, index)
+        self.history.events = start + len(events)
 
     def _opened(self, event: RunOpened, _: int) -> None:
         self.history.runs.append(event.run)
@@ -237,7 +235,7 @@ class _Effects:
                 self._done(row, Outcome.IN_DOUBT)
 
 
-def effect_rows(batches: Iterable[Iterable[Event]]) -> History:
+def effect_rows(batches: Iterable[Sequence[Event]]) -> History:
     """The effects of a ledger's events, in order of their claims.
 
     Raises `LedgerError` (``ledger-lifecycle``) where an effect is settled that was never
