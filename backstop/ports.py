@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -109,4 +110,32 @@ class LedgerStore(Protocol):
 
     def read(self, run: str | None = None) -> Iterator[Event]:
         """The events of one run, or of all, in the order in which they happened."""
+        ...
+
+
+class Conversation(Protocol):
+    """A candidate that runs in a sandbox: lines to it, and lines from it, which nobody trusts."""
+
+    def send(self, line: bytes) -> None:
+        """Send one line, newline included. Raises `SandboxError` if the candidate is gone."""
+        ...
+
+    def receive(self) -> bytes | None:
+        """The next line without its newline; None once the candidate has left.
+
+        Raises `WireError` for a line beyond bounds, `SandboxError` for a candidate that is
+        silent for too long or out of time.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the candidate and whatever it started, and leave nothing behind."""
+        ...
+
+
+class Sandbox(Protocol):
+    """Runs candidates where they can do no harm."""
+
+    def start(self, agent: Path) -> Conversation:
+        """Start the candidate in folder `agent`; it speaks first. Raises `SandboxError`."""
         ...

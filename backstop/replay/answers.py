@@ -57,7 +57,7 @@ class Answers:
     def __init__(self, recording: Recording, *, seed: int = 1, replay: Pass = Pass.FULL) -> None:
         run = recording.run
         self._recording = recording
-        self._replay = replay
+        self.replay = replay
         self._known = known_calls(run.id, run.steps, recording.rules)
         self._calls = CallRecord(self._known, recording.elsewhere)
         self._models = ModelRecord(run.steps, recording.trust)
@@ -103,10 +103,11 @@ class Answers:
         """The parts of requests that differ from the recorded ones, by agent."""
         return {agent: tuple(sorted(parts)) for agent, parts in sorted(self._drifted.items())}
 
-    def fail(self, why: str) -> None:
-        """The run cannot be replayed from here on: the first reason stands."""
+    def fail(self, why: str, *, step: Step | None = None) -> None:
+        """The run cannot be replayed from `step` on: the first reason stands."""
+        step = step or self.step
         if self.failure is None:
-            self.failure = Failure(step=self.step, why=f"step {self.step.id}: {why}")
+            self.failure = Failure(step=step, why=f"step {step.id}: {why}")
 
     def all_asked(self) -> bool:
         """Were all recorded calls of the step in progress asked for?"""
@@ -208,6 +209,8 @@ class Answers:
     def replayed_id(self, recorded: str) -> str | None:
         """S4: the call id that the candidate gave to the call recorded under `recorded`."""
         keys = {known.key for known in self._known if known.id == recorded}
+        if len(keys) > 1:
+            return None  # two calls under one id: the answer could go to the wrong one (F13)
         indexes = {known.index for known in self._known if known.id == recorded}
         for told, _ in reversed(self._told):
             answered = told.known is not None and told.known.index in indexes
@@ -218,7 +221,7 @@ class Answers:
     def intents(self) -> list[Intent]:
         """The effects that were asked for, in the order of asking."""
         return [
-            _intent(told, assumed=assumed, replay=self._replay)
+            _intent(told, assumed=assumed, replay=self.replay)
             for told, assumed in self._told
             if told.ask.effect
         ]

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import msgspec
 
-from backstop.core.canon import Json, NotCanonical, canonical, digest, parse
+from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse
 from backstop.core.history import Outcome, Read, Row, Step
 from backstop.core.identity import Declaration, Identified, identify, identify_read, rekey
 from backstop.core.keying import Rules
@@ -120,17 +120,22 @@ class Known:
             return None
 
     @cached_property
+    def _is_current(self) -> bool:
+        current = self.rules.canon == CANON_VERSION
+        return current and self.written_under == self.declaration
+
+    @cached_property
     def key(self) -> str:
         """The key under the rules, which is the stored one where nothing changed."""
         stored = self.call.key if isinstance(self.call, Row) else self.call.event.key
-        if stored and self.written_under == self.declaration:
+        if stored and self._is_current:
             return stored
         return self.identified.key if self.identified else stored
 
     @cached_property
     def fingerprint(self) -> str:
         """Digest of all arguments under the rules."""
-        if isinstance(self.call, Row) and self.written_under == self.declaration:
+        if isinstance(self.call, Row) and self._is_current:
             return self.call.fingerprint
         return self.identified.fingerprint if self.identified else digest(bytes(self.raw))
 

@@ -1,0 +1,120 @@
+"""The session that a step of an open run is handed in production, rebuilt (semantics.md S2).
+
+The new version does not start over: it is handed the state and the conversation that the
+old one left. The state is recorded; the conversation is told from the ledger's rows, as
+the framework would hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+import msgspec
+
+from backstop.core.events import ModelAnswered
+from backstop.core.history import Call, Outcome, RecordedRun, Row, Step
+from backstop.replay.attempts import began_anew
+
+Told: TypeAlias = dict[str, object]
+
+
+def session_before(run: RecordedRun, step: Step) -> Iterator[Told]:
+    """The events of the session before `step`, oldest first, as the framework's own."""
+    for earlier in run.steps:
+        if earlier.cursor >= step.cursor:
+            return
+        yield from _of_step(earlier)
+
+
+def _of_step(step: Step) -> Iterator[Told]:
+    message = msgspec.json.decode(step.message)
+    if message is not None:
+        yield _event(step, "user", message, at=step.at, name=f"{step.id}-message")
+    start = began_anew(step)
+    free = [call for call in step.calls if not _is_blocked(call)]
+    for index, answer in step.models:
+        content = _content(answer)
+        if answer.attempt < start or content is None:
+            continue
+        results = list(_results(content, index, free))
+        yield _event(step, answer.agent, content, at=answer.at, name=f"event-{index}")
+        if results:
+            told = {"role": "user", "parts": results}
+            yield _event(step, answer.agent, told, at=answer.at, name=f"event-{index}-results")
+
+
+def _event(step: Step, author: str, content: object, *, at: str, name: str) -> Told:
+    return {
+        "id": name,
+        "invocation_id": f"recorded-{step.id}",
+        "author": author,
+        "content": content,
+        "timestamp": datetime.fromisoformat(at).timestamp(),
+    }
+
+
+def _content(answer: ModelAnswered) -> Told | None:
+    response = msgspec.json.decode(answer.response)
+    content = response.get("content") if isinstance(response, dict) else None
+    return content if isinstance(content, dict) else None
+
+
+def _results(content: Told, index: int, free: list[Call]) -> Iterator[Told]:
+    """The answers to the calls in a model's answer, whose parts get the calls' recorded ids."""
+    parts = content.get("parts")
+    for part in parts if isinstance(parts, list) else []:
+        call = _call_in(part)
+        found = None if call is None else _made(call, index, free)
+        if call is None or found is None:
+            continue
+        free.remove(found)
+        call["id"] = _id(found)
+        result = _result(found)
+        if result is not None:
+            told = {"id": call["id"], "name": call.get("name"), "response": result}
+            yield {"function_response": told}
+
+
+def _call_in(part: object) -> Told | None:
+    if not isinstance(part, dict):
+        return None
+    call = part.get("function_call") or part.get("functionCall")
+    return call if isinstance(call, dict) else None
+
+
+def _made(call: Told, index: int, free: Sequence[Call]) -> Call | None:
+    """The recorded call that the model's call became: by id, by arguments, else the next one."""
+    later = [made for made in free if made.index > index and _tool(made) == call.get("name")]
+    by_id = [made for made in later if call.get("id") and _id(made) == call["id"]]
+    alike = [made for made in later if msgspec.json.decode(_args(made)) == call.get("args")]
+    return next(iter([*by_id, *alike, *later]), None)
+
+
+def _tool(call: Call) -> str:
+    return call.tool if isinstance(call, Row) else call.event.tool
+
+
+def _args(call: Call) -> msgspec.Raw:
+    return call.args if isinstance(call, Row) else call.event.args
+
+
+def _id(call: Call) -> str:
+    known = call.call if isinstance(call, Row) else call.event.call
+    return known or f"call-{call.index}"
+
+
+def _result(call: Call) -> Told | None:
+    """What the framework put into the session for it; None if there was no answer."""
+    error = call.error if isinstance(call, Row) else call.event.error
+    if isinstance(call, Row) and call.outcome in {Outcome.OPEN, Outcome.IN_DOUBT}:
+        return None
+    if error is not None:
+        return {"error": error.message}
+    result = msgspec.json.decode(call.result if isinstance(call, Row) else call.event.result)
+    return result if isinstance(result, dict) else {"result": result}
+
+
+def _is_blocked(call: Call) -> bool:
+    return isinstance(call, Row) and call.outcome is Outcome.BLOCKED

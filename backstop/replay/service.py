@@ -1,0 +1,307 @@
+"""Replay: what a version would ask for, given the same weeks.
+
+A run is the unit: its replay depends on nothing but its record, the candidate and the
+rules, so runs go to as many processes as there are, and each process plays many.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from backstop.core.canon import CANON_VERSION, Json, NotCanonical, parse
+from backstop.core.events import Event, Header, RequestDigests
+from backstop.core.history import Outcome, RecordedRun, Row, Step, recorded_runs
+from backstop.core.identity import Declaration, Namespace, Scope
+from backstop.core.intents import INTENTS_FORMAT, Intent, IntentsHeader, RunReplayed
+from backstop.core.keying import Rules
+from backstop.errors import BackstopError
+from backstop.ports import Sandbox
+from backstop.replay.answers import Answers, Recording
+from backstop.replay.calls import known_calls
+from backstop.replay.driver import Driver, Played
+from backstop.replay.keyed import Known, declarations
+from backstop.replay.models import Trust
+from backstop.replay.passes import RunOutcome, replay_run
+from backstop.replay.wire import Ready, ToolSeen
+
+Progress = Callable[[int, int], None]
+"""Told runs done and runs in all, from any thread, one at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to replay: a ledger, and the candidate in folder `candidate`.
+
+    `declarations` are the base's, by tool; `version` is the candidate's content digest as
+    rows carry it. `control` are the requests of a base version's replay, which vouch for
+    rows that carry none; `is_control` says that this is that replay. `workers` is how many
+    processes to use.
+    """
+
+    header: Header
+    events: Sequence[Event]
+    ledger: str
+    candidate: Path
+    version: str = ""
+    declarations: Mapping[str, Declaration] = field(default_factory=dict)
+    control: Mapping[int, RequestDigests] = field(default_factory=dict)
+    is_control: bool = False
+    workers: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What the candidate asked for, how far the replay can speak, and what the candidate is.
+
+    `requests` go into the `control` of another candidate's plan. `escapes` name what the
+    candidate tried and was barred from; `logs` are digests of the runs' event logs.
+    """
+
+    header: IntentsHeader
+    intents: tuple[Intent, ...]
+    runs: tuple[RunReplayed, ...]
+    ready: Ready
+    requests: Mapping[int, RequestDigests]
+    escapes: tuple[str, ...] = ()
+    logs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def schemas(self) -> dict[str, dict[str, object]]:
+        """The parameters of the candidate's tools, by tool."""
+        return {tool.tool: tool.schema for tool in self.ready.tools}
+
+
+def replay(plan: Plan, sandbox: Sandbox, *, progress: Progress | None = None) -> Replay:
+    """Replay every run of the ledger on the candidate.
+
+    Raises `SandboxError` or `WireError` where the candidate cannot be started or imported.
+    A candidate that breaks later makes runs not replayable instead, with the reason.
+    """
+    driver = Driver(sandbox.start(plan.candidate))
+    try:
+        ready = driver.ready()
+    except BaseException:
+        driver.close()
+        raise
+    work = _Work(plan, sandbox, ready, progress)
+    outcomes = work.done(driver)
+    in_ledger_order = [outcomes[run] for run in work.recordings]
+    escapes = (*work.escapes, *(e for outcome in in_ledger_order for e in outcome.escapes))
+    return Replay(
+        header=_header(plan, ready, work.rules, tuple(dict.fromkeys(escapes))),
+        intents=tuple(intent for outcome in in_ledger_order for intent in outcome.intents),
+        runs=tuple(outcome.replayed for outcome in in_ledger_order),
+        ready=ready,
+        requests={k: v for outcome in in_ledger_order for k, v in outcome.requests.items()},
+        escapes=tuple(dict.fromkeys(escapes)),
+        logs={run: outcomes[run].digest for run in work.recordings},
+    )
+
+
+class _Work:
+    """The runs of one replay, and the workers that share them."""
+
+    def __init__(
+        self, plan: Plan, sandbox: Sandbox, ready: Ready, progress: Progress | None
+    ) -> None:
+        self._plan = plan
+        self._sandbox = sandbox
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._outcomes: dict[str, RunOutcome] = {}
+        self.rules = rules_of(plan, ready.tools)
+        self.recordings = _recordings(plan, self.rules)
+        self._waiting = [self.recordings[run] for run in reversed(_open_first(self.recordings))]
+        self.escapes: list[str] = []
+
+    def done(self, driver: Driver) -> Mapping[str, RunOutcome]:
+        """Replay all runs, the first worker on `driver`, which is spent then."""
+        workers = max(1, min(self._plan.workers, len(self._waiting)))
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            first = pool.submit(self._work, driver)
+            others = [pool.submit(self._work, None) for _ in range(workers - 1)]
+            for worker in (first, *others):
+                worker.result()
+        return self._outcomes
+
+    def _work(self, driver: Driver | None) -> None:
+        """Take runs until none waits; after a break go on in a new process."""
+        worker = _Worker(self._start, driver)
+        try:
+            while (recording := self._next()) is not None:
+                outcome = replay_run(recording, worker.play)
+                self._finish(recording.run.id, outcome)
+        finally:
+            worker.leave(self.escapes)
+
+    def _start(self) -> Driver:
+        driver = Driver(self._sandbox.start(self._plan.candidate))
+        try:
+            driver.ready()
+        except BaseException:
+            driver.close()
+            raise
+        return driver
+
+    def _next(self) -> Recording | None:
+        with self._lock:
+            return self._waiting.pop() if self._waiting else None
+
+    def _finish(self, run: str, outcome: RunOutcome) -> None:
+        with self._lock:
+            self._outcomes[run] = outcome
+            if self._progress is not None:
+                self._progress(len(self._outcomes), len(self.recordings))
+
+
+class _Worker:
+    """One process after another, for as long as there are runs."""
+
+    def __init__(self, start: Callable[[], Driver], driver: Driver | None) -> None:
+        self._start = start
+        self._driver = driver
+        self._early: list[str] = []
+
+    def play(self, run: RecordedRun, steps: Sequence[Step], answers: Answers) -> Played:
+        """Play on the process at hand, or on a new one after a break."""
+        try:
+            driver = self._driver = self._driver or self._start()
+        except BackstopError as error:
+            answers.fail(f"{error} [{error.slug}]", step=steps[0])
+            return Played()
+        played = driver.play(run, steps, answers)
+        if played.broken:
+            self._early += driver.escapes
+            driver.close()
+            self._driver = None
+        return played
+
+    def leave(self, escapes: list[str]) -> None:
+        """Let the process go; `escapes` learns what was tried before the first run."""
+        if self._driver is not None:
+            self._early += self._driver.escapes
+            self._driver.quit()
+        escapes += self._early
+
+
+def rules_of(plan: Plan, tools: Sequence[ToolSeen]) -> Rules:
+    """The base's declarations on the candidate's parameters, over those of the ledger."""
+    header = plan.header
+    declared = {
+        tool: header.declarations[digest]
+        for tool, digest in header.tools.items()
+        if digest in header.declarations
+    }
+    return Rules(
+        namespace=Namespace(agent=header.agent, app=header.app, tenant=header.tenant),
+        recorded=header.declarations,
+        declared=declared,
+        candidate=declarations({**declared, **plan.declarations}, tools),
+        offered=frozenset(tool.tool for tool in tools),
+        replayed=True,
+        canon=header.canon,
+    )
+
+
+def _recordings(plan: Plan, rules: Rules) -> dict[str, Recording]:
+    """What each run is replayed from, in ledger order."""
+    runs, history = recorded_runs(plan.events)
+    trust = Trust(version=plan.version, control=plan.control, unknown=plan.is_control)
+    shapes = _shapes(runs.values())
+    everywhere = _of_every_run(runs.values(), rules)
+    return {
+        name: Recording(
+            run=runs[name],
+            rules=rules,
+            trust=trust,
+            elsewhere=[call for call in everywhere if call.run != name],
+            shapes=shapes,
+        )
+        for name in dict.fromkeys(history.runs)
+    }
+
+
+def _of_every_run(runs: Iterable[RecordedRun], rules: Rules) -> list[Known]:
+    """G9: the recorded calls whose keys hold over all runs."""
+    shared = {
+        declaration.tool
+        for declaration in rules.candidate.values()
+        if declaration.scope is Scope.AGENT
+    }
+    if not shared:
+        return []
+    return [
+        call
+        for run in runs
+        for call in known_calls(run.id, run.steps, rules)
+        if call.tool in shared
+    ]
+
+
+def _shapes(runs: Iterable[RecordedRun]) -> dict[str, Json]:
+    """The first result of each tool in the ledger: what a stand-in of it looks like."""
+    shapes: dict[str, Json] = {}
+    for run in runs:
+        for step in run.steps:
+            for call in step.calls:
+                if isinstance(call, Row):
+                    tool, result = call.tool, call.result
+                    answered = call.outcome is Outcome.COMMITTED
+                else:
+                    tool, result = call.event.tool, call.event.result
+                    answered = call.event.error is None
+                if answered and tool not in shapes:
+                    shapes[tool] = _shape(bytes(result))
+    return {tool: shape for tool, shape in shapes.items() if shape is not None}
+
+
+def _shape(result: bytes) -> Json:
+    try:
+        return parse(result)
+    except NotCanonical:
+        return None
+
+
+def _open_first(recordings: Mapping[str, Recording]) -> list[str]:
+    """D6: open runs first, then the newest."""
+    return sorted(
+        recordings,
+        key=lambda name: (recordings[name].run.status is None, recordings[name].run.at),
+        reverse=True,
+    )
+
+
+def _header(plan: Plan, ready: Ready, rules: Rules, escapes: tuple[str, ...]) -> IntentsHeader:
+    return IntentsHeader(
+        format=INTENTS_FORMAT,
+        agent=plan.header.agent,
+        canon=CANON_VERSION,
+        candidate=plan.version,
+        ledger=plan.ledger,
+        declarations=dict(sorted(rules.candidate.items())),
+        guarded=guarded_tools(ready.tools),
+        uncovered=escapes,
+    )
+
+
+def guarded_tools(tools: Iterable[ToolSeen]) -> tuple[str, ...]:
+    """The tools on which the guard sits wherever the candidate offers them."""
+    everywhere: dict[str, bool] = {}
+    for tool in tools:
+        everywhere[tool.tool] = everywhere.get(tool.tool, True) and tool.guarded
+    return tuple(sorted(tool for tool, guarded in everywhere.items() if guarded))
+
+
+def changed_code(base: Ready, candidate: Ready) -> tuple[str, ...]:
+    """D7: tools of both versions whose own code differs: no replay runs it."""
+    before = {(tool.agent, tool.tool): tool.code for tool in base.tools}
+    changed = {
+        tool.tool
+        for tool in candidate.tools
+        if before.get((tool.agent, tool.tool), tool.code) != tool.code
+    }
+    return tuple(f"what {tool} does inside changed" for tool in sorted(changed))

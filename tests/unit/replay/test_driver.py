@@ -1,0 +1,448 @@
+"""The driver's conversation: order, ends, faults, and the passes over a run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from backstop.adapters.scripted import ScriptedSandbox, ask, effect, tool
+from backstop.core.events import StepStarted
+from backstop.core.intents import Answered, Pass
+from backstop.errors import BackstopError, SandboxError, WireError
+from backstop.replay.service import Plan, Replay, replay
+from tests.dsl import scenario
+
+Asks = Generator[Any, Any, None]
+AGENT = Path("agent")
+
+TEXT = """
+tool pay identity vendor
+tool mail identity to
+tool check reads
+run r1
+step s1
+commit pay{vendor: acme, amount: 1} -> {ok: true}
+advance
+step s2
+read check{po: 7} -> free
+commit mail{to: bo} -> {sent: true}
+advance
+close complete
+"""
+
+
+def replayed(script: Any, text: str = TEXT, **options: Any) -> Replay:
+    """Replay a text on a script."""
+    told = scenario(text)
+    sandbox = ScriptedSandbox(script=script, **options)
+    plan = Plan(header=told.header, events=told.events, ledger="d", candidate=AGENT, version="me")
+    return replay(plan, sandbox)
+
+
+def faithful(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+    """Does what `TEXT` holds."""
+    if step["step"] == "s1":
+        yield effect("pay", vendor="acme", amount=1)
+    else:
+        yield effect("check", po=7)
+        yield effect("mail", to="bo")
+
+
+def test_a_faithful_candidate_asks_for_just_what_is_recorded() -> None:
+    done = replayed(faithful)
+    assert [(i.step, i.tool, i.answered) for i in done.intents] == [
+        ("s1", "pay", Answered.RECORDED),
+        ("s2", "mail", Answered.RECORDED),
+    ]
+    (run,) = done.runs
+    assert (run.steps_total, run.steps_assumed, run.drift, run.not_replayable) == (
+        2,
+        0,
+        "none",
+        None,
+    )
+    assert run.assumed_from is None
+
+
+def test_parallel_calls_come_out_in_one_order_however_they_arrive() -> None:
+    def shuffled(turn: int) -> Any:
+        def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+            if step["step"] == "s1":
+                asks = [effect("mail", to=f"u{n}") for n in range(6)]
+                yield asks[turn:] + asks[:turn]
+
+        return script
+
+    assert replayed(shuffled(0)).intents == replayed(shuffled(4)).intents
+
+
+def test_a03_a_call_that_was_added_is_extra_and_puts_nothing_else_in_doubt() -> None:
+    """A3: N adds one mail at the end of step 1; a second pass shows that nothing hangs on it."""
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        yield from faithful(step, state)
+        if step["step"] == "s1":
+            yield effect("invoice", number=1)
+
+    done = replayed(script)
+    extra = next(intent for intent in done.intents if intent.tool == "invoice")
+    assert extra.answered is Answered.STAND_IN
+    assert not any(intent.assumed for intent in done.intents)
+    assert done.runs[0].steps_assumed == 0
+
+
+def test_a03_only_what_depends_on_a_stand_in_is_assumed() -> None:
+    """A3: a branch on a made-up answer and an argument that holds one are assumed, no more."""
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        if step["step"] == "s1":
+            ticket = (yield effect("ticket", about="x"))["result"]["result"]
+            yield effect("pay", vendor="acme", amount=1)
+            yield effect("mail", to="new", ref=ticket)
+        elif state is not None:
+            yield effect("mail", to="bo")
+
+    done = replayed(script)
+    told = {(i.tool, i.step): i for i in done.intents}
+    assert len(done.intents) == 4
+    assert told["mail", "s1"].assumed
+    assert told["mail", "s1"].holes == ("/ref",)
+    assert not told["pay", "s1"].assumed
+    assert not told["mail", "s2"].assumed
+    assert done.runs[0].steps_assumed == 1
+    assert done.runs[0].assumed_from is None
+
+
+def test_a03_what_only_one_pass_asks_for_is_assumed_on_either_side() -> None:
+    """A3: truth values cannot be told apart by looks, so they differ between the passes."""
+    text = (
+        TEXT
+        + """
+    run r2
+    step s1
+    commit flag{lit: 1} -> true
+    advance
+    close complete
+    """
+    )
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        yield from faithful(step, state)
+        if step["step"] == "s1":
+            on = (yield effect("flag", lit=2))["result"]
+            yield effect("mail", to="yes" if on else "no")
+
+    done = replayed(script, text)
+    assumed = {bytes(i.args) for i in done.intents if i.assumed and i.run == "r1"}
+    assert assumed == {b'{"to":"yes"}', b'{"to":"no"}'}
+
+
+def test_s02_steps_of_an_open_run_are_also_replayed_alone() -> None:
+    """S2: v1 writes `poId`, N reads `po_id`: the full replay matches, the handover orders again."""
+    text = """
+    tool order identity vendor
+    run r1
+    step s1
+    commit order{vendor: acme} -> {po: 7}
+    advance
+    step s2
+    end done
+    """
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        if "po_id" not in state:
+            yield effect("order", vendor="acme")
+            state["po_id"] = 7
+
+    done = replayed(script, text)
+    assert [(i.replay, i.step) for i in done.intents] == [
+        (Pass.FULL, "s1"),
+        (Pass.HANDOVER, "s1"),
+        (Pass.HANDOVER, "s2"),
+    ]
+    closed = replayed(script, text + "close complete\n")
+    assert [(i.replay, i.step) for i in closed.intents] == [(Pass.FULL, "s1")]
+
+
+def test_s04_an_approval_goes_to_the_call_of_the_replay() -> None:
+    """S4: the recorded id in the trigger is told as the one that the candidate gave the call."""
+    told = scenario(
+        """
+        tool approve identity po
+        run r1
+        step s1
+        commit approve{po: 7} -> {status: pending}
+        advance
+        step s2
+        end done
+        close complete
+        """
+    )
+    content = {"parts": [{"function_response": {"id": "call-1", "name": "approve"}}]}
+    message = msgspec.Raw(msgspec.json.encode(content))
+    events = [
+        msgspec.structs.replace(event, message=message)
+        if isinstance(event, StepStarted) and event.step == "s2"
+        else event
+        for event in told.events
+    ]
+    told = dataclasses.replace(told, events=events)
+    seen: list[str] = []
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        if step["step"] == "s1":
+            yield {**effect("approve", po=7), "call": "adk-9"}
+            state["$pending"] = [{"id": "adk-9", "name": "approve"}]
+        else:
+            seen.append(step["message"]["parts"][0]["function_response"]["id"])
+
+    plan = Plan(header=told.header, events=told.events, ledger="d", candidate=AGENT)
+    replay(plan, ScriptedSandbox(script=script))
+    assert seen == ["adk-9"]
+
+
+def test_a05_the_control_run_vouches_for_rows_without_digests() -> None:
+    """A5: unknown alone, same with the base's requests, drifted if they differ."""
+    text = TEXT.replace("step s2\n", "step s2\nmodel check\n")
+
+    def asking(contents: str) -> Any:
+        def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+            if step["step"] == "s2":
+                yield ask("desk", contents=contents)
+            yield from faithful(step, state)
+
+        return script
+
+    told = scenario(text)
+
+    def run(script: Any, **options: Any) -> Replay:
+        plan = Plan(header=told.header, events=told.events, ledger="d", candidate=AGENT, **options)
+        return replay(plan, ScriptedSandbox(script=script))
+
+    base = run(asking("as ever"), is_control=True)
+    assert base.runs[0].drift == "none"
+    unsupported = run(asking("as ever")).runs[0]
+    assert (unsupported.drift, unsupported.assumed_from, unsupported.steps_assumed) == (
+        "unknown",
+        1,
+        1,
+    )
+    assert run(asking("as ever"), control=base.requests).runs[0].drift == "none"
+    drifted = run(asking("reworded"), control=base.requests).runs[0]
+    assert (drifted.drift, drifted.drifted) == ("drifted", {"desk": ("contents",)})
+
+
+def test_a_candidate_that_raises_makes_its_run_not_replayable_and_the_others_go_on() -> None:
+    text = (
+        TEXT
+        + """
+    run r2
+    step s1
+    commit pay{vendor: acme, amount: 1}
+    advance
+    close complete
+    """
+    )
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        yield from faithful(step, state)
+        if step["step"] == "s2":
+            raise ValueError("out\nof luck")
+
+    done = replayed(script, text)
+    broken, fine = done.runs
+    assert broken.not_replayable == "step s2: the candidate raised ValueError: out of luck"
+    assert broken.assumed_from == 1
+    assert fine.not_replayable is None
+    assert [i.run for i in done.intents] == ["r1", "r1", "r2"]
+
+
+def test_a_fault_where_the_record_ended_in_one_too_is_none() -> None:
+    text = """
+    tool pay identity vendor
+    run r1
+    step s1
+    fail pay{vendor: acme}
+    end error
+    """
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        reply = yield effect("pay", vendor="acme")
+        raise RuntimeError(reply["error_type"])
+
+    assert replayed(script, text).runs[0].not_replayable is None
+
+
+def test_what_a_candidate_was_barred_from_makes_its_run_inconclusive_by_name() -> None:
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        yield {"t": "escape", "what": "socket", "detail": "10.0.0.1:443", "step": step["step"]}
+        yield from faithful(step, state)
+
+    done = replayed(script)
+    assert done.runs[0].not_replayable == (
+        "step s1: socket (10.0.0.1:443): barred, so an effect was not intercepted"
+    )
+    assert done.header.uncovered == done.escapes
+    assert done.escapes[0] == "run r1, step s1: socket (10.0.0.1:443)"
+
+
+def test_a_loop_without_end_is_ended_and_named() -> None:
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        while True:
+            yield effect("check", po=7)
+
+    assert "agent-loops" in (replayed(script).runs[0].not_replayable or "")
+
+
+def test_a_step_that_never_ran_is_not_run_and_one_that_only_moved_on_is() -> None:
+    text = """
+    run r1
+    step s1
+    end done
+    step s2
+    close abandoned
+    """
+    seen: list[str] = []
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        seen.append(step["step"])
+        yield from ()
+
+    assert replayed(script, text).runs[0].steps_total == 2
+    assert seen == ["s1"]
+
+
+@pytest.mark.parametrize(
+    ("line", "slug"),
+    [
+        (b"garbage", "wire"),
+        (b'{"t":"intent","id":7,"tool":"pay","args":{"x":NaN}}', "wire"),
+        (b'{"t":"intent","id":7,"tool":"pay","tool":"mail","args":{}}', "wire"),
+        (b'{"t":"intent","id":7,"tool":"pay","args":{}}', "wire-order"),
+        (b'{"t":"run_ready","id":1}', "wire-order"),
+        (b'{"t":"nonsense","id":7}', "wire"),
+        (b"[]", "wire"),
+    ],
+)
+def test_a_harness_that_says_something_else_makes_the_run_not_replayable(
+    line: bytes, slug: str
+) -> None:
+    done = replayed(faithful, instead=[line])
+    assert f"[{slug}]" in (done.runs[0].not_replayable or "")
+    assert done.intents == ()
+
+
+def test_a_harness_that_leaves_early_makes_the_run_not_replayable() -> None:
+    done = replayed(faithful, instead=[])
+    assert "agent-exited" in (done.runs[0].not_replayable or "")
+
+
+def test_a_run_that_died_is_told_of_and_the_next_one_plays_in_the_same_process() -> None:
+    done = replayed(
+        faithful,
+        instead=[
+            b'{"t":"fault","slug":"agent-exited","detail":"left with status 3"}',
+            b'{"t":"run_done","id":9,"run":"r1","events":0,"digest":""}',
+        ],
+    )
+    assert done.runs[0].not_replayable == "step s1: left with status 3 [agent-exited]"
+
+
+def test_a_candidate_that_does_not_load_is_an_error_with_the_harness_reason() -> None:
+    class NeverReady:
+        def start(self, agent: Path) -> Any:
+            conversation = ScriptedSandbox(script=faithful).start(agent)
+            conversation.receive()
+            conversation._lines.append(  # noqa: SLF001
+                b'{"t":"fault","slug":"agent-import","detail":"No module\\nnamed x"}'
+            )
+            return conversation
+
+    told = scenario(TEXT)
+    plan = Plan(header=told.header, events=told.events, ledger="d", candidate=AGENT)
+    with pytest.raises(SandboxError, match="No module named x") as error:
+        replay(plan, NeverReady())
+    assert error.value.slug == "agent-import"
+    assert "\n" not in str(error.value)
+
+
+def test_another_protocol_is_refused() -> None:
+    class Newer:
+        def start(self, agent: Path) -> Any:
+            conversation = ScriptedSandbox(script=faithful).start(agent)
+            line = conversation.receive() or b""
+            conversation._lines.append(  # noqa: SLF001
+                line.replace(b'"protocol": 1', b'"protocol": 2')
+            )
+            return conversation
+
+    told = scenario(TEXT)
+    plan = Plan(header=told.header, events=told.events, ledger="d", candidate=AGENT)
+    with pytest.raises(WireError) as error:
+        replay(plan, Newer())
+    assert error.value.slug == "wire-protocol"
+
+
+def test_runs_go_to_several_processes_and_come_out_the_same() -> None:
+    text = TEXT + "".join(
+        f"""
+        run x{n}
+        step s1
+        commit pay{{vendor: v{n}, amount: 1}}
+        advance
+        close complete
+        """
+        for n in range(20)
+    )
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        yield from faithful(step, state)
+
+    told = scenario(text)
+    counted: list[tuple[int, int]] = []
+    results = []
+    for workers in (1, 4):
+        sandbox = ScriptedSandbox(script=script)
+        plan = Plan(
+            header=told.header,
+            events=told.events,
+            ledger="d",
+            candidate=AGENT,
+            workers=workers,
+        )
+        results.append(
+            replay(plan, sandbox, progress=lambda done, total: counted.append((done, total)))
+        )
+        assert len(sandbox.started) <= workers
+    one, many = results
+    assert (one.intents, one.runs, one.header) == (many.intents, many.runs, many.header)
+    assert counted[20] == counted[-1] == (21, 21)
+
+
+def test_a_tool_is_guarded_if_it_is_wherever_it_is_offered() -> None:
+    done = replayed(
+        faithful,
+        tools=[
+            tool("pay", guarded=True),
+            {**tool("mail", guarded=True), "agent": "a"},
+            {**tool("mail"), "agent": "b"},
+        ],
+    )
+    assert done.header.guarded == ("pay",)
+    assert set(done.header.declarations) == {"pay", "mail", "check"}
+
+
+def test_an_error_on_the_way_is_always_one_of_ours() -> None:
+    """Nothing that a candidate says comes out as anything but a reason or a `BackstopError`."""
+    lines = [b"\xff\xfe", b"null", b'{"t":"step_done","id":5,"step":"s9","outcome":"done"}', b""]
+    for line in lines:
+        try:
+            done = replayed(faithful, instead=[line])
+        except BackstopError:
+            continue
+        assert done.runs[0].not_replayable
