@@ -27,15 +27,35 @@ def main() -> NoReturn:
     sys.exit(run(sys.argv[1:], debug=bool(os.environ.get(DEBUG))))
 
 
-def run(arguments: Sequence[str], *, debug: bool = False) -> int:
-    """Run a command; the exit code. `debug` shows the traceback of a fault of our own."""
+def _invoke(arguments: Sequence[str]) -> int:
+    import typer
+
+    from backstop.cli.app import app
+
+    command = typer.main.get_command(app)
+    try:
+        # Not through `main`: there a closed pipe would exit with 1, which means BLOCK.
+        with command.make_context("backstop", list(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
+    return 0
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    debug: bool = False,
+    command: Callable[[Sequence[str]], int] = _invoke,
+) -> int:
+    """Run a command; the exit code. `debug` shows the traceback of whatever went wrong."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             # A terminal that cannot show a letter must not end the gate.
             reconfigure(errors="backslashreplace")
     try:
-        code = _invoke(arguments)
+        code = command(arguments)
         sys.stdout.flush()
         return code
     except Exception as error:  # noqa: BLE001  # whatever it is becomes one line, never a traceback
@@ -52,23 +72,6 @@ def run(arguments: Sequence[str], *, debug: bool = False) -> int:
     except BrokenPipeError:
         _silence(sys.stderr)
     return told.exit_code
-
-
-def _invoke(arguments: Sequence[str]) -> int:
-    import typer
-
-    from backstop.cli.app import app
-
-    command = typer.main.get_command(app)
-    try:
-        # Not through `main`: there a closed pipe would exit with 1, which means BLOCK.
-        with command.make_context("backstop", list(arguments)) as context:
-            command.invoke(context)
-    except typer.Exit as done:
-        return done.exit_code
-    except typer.Abort:
-        raise KeyboardInterrupt from None
-    return 0
 
 
 def _told(error: Exception) -> BackstopError:

@@ -11,6 +11,7 @@ from backstop.cli.options import pairs
 from backstop.config import load
 from backstop.core.ledgerfile import seal_lines, verify
 from backstop.errors import UsageError
+from backstop.reports.escape import plain
 
 
 def import_ledger(
@@ -41,8 +42,8 @@ def import_ledger(
     summary = verify([data], name=str(out))
     write_atomic(out, data)
     return (
-        f"imported {summary.runs:,} runs, {summary.events:,} events, {summary.effects:,} side "
-        f"effects to {out}"
+        f"{plain(str(out))}: imported. runs: {summary.runs:,}, events: {summary.events:,}, "
+        f"side effects: {summary.effects:,}"
     )
 
 

@@ -114,7 +114,8 @@ def stats(file: Path, *, form: Format) -> str:
                 for (tool, outcome), count in sorted(tools.items())
             ],
         }
-        return in_json(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+        text = in_json(msgspec.json.encode(told).decode())
+        return msgspec.json.format(text.encode(), indent=2).decode()
     lines = [f"{events.total():,} events in {len(history.runs):,} runs ({len(history.open)} open)"]
     lines += [f"  {count:>9,}  {kind}" for kind, count in sorted(events.items())]
     lines += [f"{history.committed:,} side effects"]

@@ -24,8 +24,10 @@ from backstop.reports.explain import at, rule, sentence
 
 WIDTH: Final = 80
 _VALUE: Final = 120
+_SENTENCE: Final = 400
 _MAX_PATHS: Final = 8
 _MAX_CARDS: Final = 50
+_COUNTED: Final = ("match", "duplicate", "mutated", "missing", "extra")
 
 _HEADLINES: Final[Mapping[Decision, str]] = {
     Decision.PASS: "PASS",
@@ -88,17 +90,17 @@ def _agent(console: Console, agent: AgentVerdict) -> None:
     if (more := len(agent.judged) - _MAX_CARDS) > 0:
         console.print(f"... and {more} more; --format json shows all of them")
     console.print(_counts(agent))
-    for line in (*agent.why, *agent.notes):
-        console.print(Text(f"- {plain(line)}"))
+    for line in (*_also(agent), *agent.why, *agent.notes):
+        console.print(Text(f"- {plain(line, limit=_SENTENCE)}"))
 
 
 def _coverage(agent: AgentVerdict) -> Iterator[str]:
     coverage = agent.coverage
     if coverage.steps_total:
-        assumed = f", {coverage.steps_assumed} assumed" if coverage.steps_assumed else ""
-        yield f"{coverage.steps_total} steps replayed{assumed}; request drift: {coverage.drift}"
+        assumed = f", assumed: {coverage.steps_assumed}" if coverage.steps_assumed else ""
+        yield f"steps replayed: {coverage.steps_total}{assumed}; request drift: {coverage.drift}"
     for name, parts in sorted(coverage.drifted.items()):
-        yield f"drifted: {plain(name)} ({', '.join(map(plain, parts))})"
+        yield plain(f"drifted: {name} ({', '.join(parts)})", limit=_SENTENCE)
 
 
 def _card(number: int, judged: Judged) -> RenderableType:
@@ -108,11 +110,11 @@ def _card(number: int, judged: Judged) -> RenderableType:
     grid.add_column(overflow="fold")
     place = f"run {plain(divergence.run, limit=40)}, step {plain(divergence.step, limit=40)}"
     grid.add_row("where", Text(place))
-    grid.add_row("what", Text(plain(sentence(divergence))))
+    grid.add_row("what", Text(plain(sentence(divergence), limit=_SENTENCE)))
     for name, value in _sides(divergence):
         grid.add_row(name, Text(value))
     if (removed_by := rule(divergence)) is not None:
-        grid.add_row("rule", Text(plain(removed_by)))
+        grid.add_row("rule", Text(plain(removed_by, limit=_SENTENCE)))
     for note in _tempers(judged):
         grid.add_row("note", Text(note))
     title = f"{number} {divergence.kind.value} ({divergence.reason.value}) {divergence.tool}"
@@ -166,18 +168,25 @@ def _tempers(judged: Judged) -> Iterator[str]:
     if judged.pre_existing:
         yield "pre-existing: the base version shows it too; it does not block"
     if judged.waiver is not None:
-        yield f"waived: {plain(judged.waiver)}"
+        yield f"waived: {plain(judged.waiver, limit=_SENTENCE)}"
 
 
 def _counts(agent: AgentVerdict) -> RenderableType:
-    shown = ("match", "duplicate", "mutated", "missing", "extra")
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    names = [*shown, *(name for name, count in agent.counts.items() if count and name not in shown)]
-    for name in names:
-        heading = name.upper() if name in shown[1:] else name.replace("_", " ")
-        table.add_column(heading, justify="right")
-    table.add_row(*(f"{agent.counts.get(name, 0):,}" for name in names))
+    for name in _COUNTED:
+        table.add_column(name if name == "match" else name.upper(), justify="right")
+    table.add_row(*(f"{agent.counts.get(name, 0):,}" for name in _COUNTED))
     return table
+
+
+def _also(agent: AgentVerdict) -> Iterator[str]:
+    others = [
+        f"{count:,} {name.replace('_', ' ')}"
+        for name, count in agent.counts.items()
+        if count and name not in _COUNTED
+    ]
+    if others:
+        yield f"also {', '.join(others)}"
 
 
 def _closing(console: Console, verdict: Verdict) -> None:

@@ -1,0 +1,82 @@
+"""What a person reads: golden files, and laws that hold for every verdict."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from rich.cells import cell_len
+
+from backstop.core.verdict import Verdict
+from backstop.reports.terminal import render
+from tests.verdicts import (
+    ATTACKED,
+    BLOCKED,
+    EMPTY,
+    INCONCLUSIVE,
+    NEW,
+    PASSED,
+    agent_verdict,
+)
+
+NAMED = {
+    "blocked": BLOCKED,
+    "inconclusive": INCONCLUSIVE,
+    "passed": PASSED,
+    "attacked": ATTACKED,
+    "empty": EMPTY,
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_report_is_as_reviewed(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"reports/{name}.txt", render(NAMED[name]))
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_wider_than_asked_or_ends_in_blanks(name: str, width: int) -> None:
+    for line in render(NAMED[name], width=width).splitlines():
+        assert cell_len(line) <= width
+        assert line == line.rstrip()
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_no_hidden_character_reaches_the_terminal(name: str) -> None:
+    text = render(NAMED[name])
+    assert not any(
+        unicodedata.category(character).startswith("C") and character != "\n" for character in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("blocked", "compared 7 of 7 runs"),
+        ("inconclusive", "compared 13 of 14 runs"),
+        ("empty", "compared 0 of 0 runs"),
+    ],
+)
+def test_the_first_line_says_how_much_was_compared(name: str, first: str) -> None:
+    assert render(NAMED[name]).splitlines()[0] == first
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_decision_exit_code_and_model_calls_are_said(name: str) -> None:
+    verdict = NAMED[name]
+    text = render(verdict)
+    assert f"(exit code {verdict.exit_code}); 0 model calls" in text
+    assert "next: " in text
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    coloured = render(BLOCKED, colour=True)
+    assert "\x1b[1;31mDEPLOY BLOCKED" in coloured
+    assert "\x1b" not in render(BLOCKED)
+
+
+def test_what_is_left_out_is_counted() -> None:
+    text = render(Verdict(agents=(agent_verdict(*[NEW] * 53),)))
+    assert "... and 3 more; --format json shows all of them" in text
+    assert "... and 4 more arguments" in text

@@ -1,0 +1,192 @@
+"""Verdicts for the tests of reports: one of everything, made by hand."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from backstop.core.canon import Json
+from backstop.core.divergence import Divergence, Half, Kind, Reason
+from backstop.core.verdict import (
+    AgentVerdict,
+    Coverage,
+    Decision,
+    Judged,
+    LedgerFacts,
+    Verdict,
+)
+
+DIGEST = "sha256:" + "ab" * 32
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]rich[/] \u202eevil\u2066 a\nb\r\x9b1m \u200b:smile:"
+
+
+def half(args: dict[str, Json], *, key: str = "k", tool: str = "pay", step: str = "s1") -> Half:
+    return Half(tool=tool, run="r1", step=step, key=key, fingerprint=f"f-{key}", args=args)
+
+
+def divergence(  # noqa: PLR0913  # a divergence has that many sides
+    kind: Kind,
+    reason: Reason,
+    recorded: Half | None,
+    intended: Half | None,
+    *,
+    tool: str = "pay",
+    run: str = "r1",
+    step: str = "s1",
+    paths: tuple[str, ...] = (),
+    difference: tuple[str, ...] = (),
+    suggestion: str | None = None,
+    assumed: bool = False,
+    in_doubt: bool = False,
+    handover: bool = False,
+) -> Divergence:
+    return Divergence(
+        kind=kind,
+        reason=reason,
+        tool=tool,
+        run=run,
+        step=step,
+        cursor=1,
+        recorded=recorded,
+        intended=intended,
+        fingerprint=f"{kind.value}-{reason.value}",
+        paths=paths,
+        difference=difference,
+        suggestion=suggestion,
+        assumed=assumed,
+        in_doubt=in_doubt,
+        handover=handover,
+    )
+
+
+RELABELLED = divergence(
+    Kind.DUPLICATE,
+    Reason.RELABELLED,
+    half({"vendor_id": "acme-corp", "amount": Decimal("4200.50")}, key="k-old", tool="order"),
+    half({"vendor_id": "ACME Corp", "amount": Decimal("4200.50")}, key="k-new", tool="order"),
+    tool="order",
+    paths=("/vendor_id",),
+    difference=("case", "punctuation"),
+    suggestion="slug",
+)
+CHANGED = divergence(
+    Kind.MUTATED,
+    Reason.CHANGED,
+    half({"lines": [{"qty": 1}, {"qty": 2}], "po/ref": "7"}),
+    half({"lines": [{"qty": 1}], "po/ref": None}, step="s2"),
+    paths=("/lines/1", "/po~1ref"),
+)
+DROPPED = divergence(Kind.MISSING, Reason.DROPPED, half({"to": "müller@example.org"}), None)
+NEW = divergence(Kind.EXTRA, Reason.NEW, None, half({f"a{place:02}": place for place in range(12)}))
+ASSUMED = divergence(Kind.EXTRA, Reason.NEW, None, half({}), assumed=True, handover=True)
+DOUBT = divergence(
+    Kind.DUPLICATE,
+    Reason.REPEATED,
+    half({"id": 1}),
+    half({"id": 1}),
+    in_doubt=True,
+)
+ATTACK = divergence(
+    Kind.DUPLICATE,
+    Reason.RELABELLED,
+    half({HOSTILE: HOSTILE}, tool=HOSTILE),
+    half({HOSTILE: HOSTILE.upper()}, tool=HOSTILE),
+    tool=HOSTILE,
+    run=HOSTILE,
+    step=HOSTILE,
+    paths=("/" + HOSTILE.replace("/", "~1"),),
+    difference=("case",),
+    suggestion="casefold",
+)
+
+
+def agent_verdict(
+    *found: Divergence | Judged,
+    agent: str = "vendor-onboarding",
+    decision: Decision = Decision.BLOCK,
+    coverage: Coverage | None = None,
+    why: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> AgentVerdict:
+    judged = tuple(one if isinstance(one, Judged) else Judged(divergence=one) for one in found)
+    kinds = [one.divergence.kind for one in judged if not one.divergence.assumed]
+    return AgentVerdict(
+        agent=agent,
+        decision=decision,
+        ledger=LedgerFacts(events=1094, effects=42, runs=7, digest=DIGEST),
+        coverage=coverage or Coverage(runs_compared=7, runs_total=7),
+        counts={
+            "match": 39,
+            **{kind.value.lower(): kinds.count(kind) for kind in Kind},
+            "absorbed": 0,
+            "in_doubt": 0,
+            "failed": 2,
+            "recorded_twice": 0,
+            "assumed": sum(one.divergence.assumed for one in judged),
+            "waived": sum(one.waiver is not None for one in judged),
+            "pre_existing": sum(one.pre_existing for one in judged),
+        },
+        judged=judged,
+        why=why,
+        notes=notes,
+    )
+
+
+BLOCKED = Verdict(
+    agents=(
+        agent_verdict(
+            RELABELLED,
+            DOUBT,
+            CHANGED,
+            DROPPED,
+            NEW,
+            ASSUMED,
+            Judged(divergence=RELABELLED, pre_existing=True),
+            Judged(divergence=DROPPED, waiver="agreed with finance"),
+            why=("2 DUPLICATE",),
+            notes=("judged under two declarations",),
+        ),
+    )
+)
+INCONCLUSIVE = Verdict(
+    agents=(
+        agent_verdict(
+            decision=Decision.INCONCLUSIVE,
+            coverage=Coverage(
+                runs_compared=6,
+                runs_total=7,
+                steps_total=40,
+                steps_assumed=3,
+                drift="drifted",
+                drifted={"writer": ("instruction", "tools")},
+                not_replayable={"r7": "agent-hangs"},
+                uncovered=("the body of order",),
+                doubts=("the control run does not reproduce r1",),
+            ),
+            why=("run r7 was not replayed to its end: agent-hangs",),
+        ),
+        agent_verdict(agent="airline", decision=Decision.PASS),
+    )
+)
+PASSED = Verdict(agents=(agent_verdict(decision=Decision.PASS),))
+ATTACKED = Verdict(
+    agents=(
+        agent_verdict(
+            ATTACK,
+            Judged(divergence=ATTACK, waiver=HOSTILE),
+            agent=HOSTILE,
+            coverage=Coverage(
+                runs_compared=1,
+                runs_total=2,
+                steps_total=1,
+                drifted={HOSTILE: (HOSTILE,)},
+                not_replayable={HOSTILE: HOSTILE},
+                uncovered=(HOSTILE,),
+                doubts=(HOSTILE,),
+            ),
+            why=(HOSTILE,),
+            notes=(HOSTILE,),
+        ),
+    )
+)
+EMPTY = Verdict(agents=())
