@@ -77,20 +77,12 @@ def gate(
     output: Output = None,
 ) -> None:
     """Replay a version against the ledger and decide: may it ship?"""
+    from backstop.cli.gating import asked
     from backstop.cli.gating import gate as run
 
+    request = asked(config=config, agent=agent, candidate=candidate, base=base, sandbox=sandbox)
     raise typer.Exit(
-        run(
-            config=config,
-            agent=agent,
-            candidate=candidate,
-            base=base,
-            sandbox=sandbox,
-            fail_on=fail_on,
-            allow_empty=allow_empty,
-            form=form,
-            output=output,
-        )
+        run(request, fail_on=fail_on, allow_empty=allow_empty, form=form, output=output)
     )
 
 
@@ -104,11 +96,11 @@ def replay(
     sandbox: Sandbox = None,
 ) -> None:
     """Replay a version against the ledger and write down what it asked for."""
+    from backstop.cli.gating import asked
     from backstop.cli.gating import replay as run
 
-    raise typer.Exit(
-        run(config=config, agent=agent, candidate=candidate, base=base, sandbox=sandbox, out=out)
-    )
+    request = asked(config=config, agent=agent, candidate=candidate, base=base, sandbox=sandbox)
+    typer.echo(run(request, out=out))
 
 
 @app.command()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from backstop.core.events import Header
 from backstop.core.history import History, Outcome, effect_rows
 from backstop.core.identity import Declaration, Namespace
@@ -36,7 +38,7 @@ def diff(
     return judge(
         recorded(baseline),
         asked,
-        declarations=[asked.keyed_under if declarations is None else declarations],
+        declarations=[_stated(declarations, asked.keyed_under)],
         policies=[policy],
         namespace=Namespace(agent=header.agent, app=header.app, tenant=header.tenant),
         guarded=header.guarded if guarded is None else guarded,
@@ -71,14 +73,26 @@ def _of_intents(intents: Intents, baseline: Ledger) -> Asked:
     return Asked(
         intents=intents.intents,
         keyed_under=header.declarations,
-        schemas={tool: known.schema for tool, known in header.declarations.items()}
-        if header.ledger
-        else None,
         guarded=frozenset(header.guarded),
         replayed=replayed if header.ledger else None,
         uncovered=header.uncovered,
         version=header.candidate,
     )
+
+
+def _stated(
+    declarations: Mapping[str, Declaration] | None, keyed_under: Mapping[str, Declaration]
+) -> dict[str, Declaration]:
+    """What holds for each tool: a declaration that is given takes the known parameters."""
+    stated = dict(keyed_under)
+    for tool, given in (declarations or {}).items():
+        known = keyed_under.get(tool)
+        stated[tool] = (
+            given
+            if given.schema or known is None
+            else msgspec.structs.replace(given, schema=known.schema)
+        )
+    return stated
 
 
 def _current(header: Header) -> dict[str, Declaration]:

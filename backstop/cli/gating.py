@@ -1,0 +1,64 @@
+"""``backstop gate`` and ``backstop replay``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backstop.adapters.files import write_atomic
+from backstop.cli.options import Format, SandboxKind, kinds
+from backstop.cli.progress import progress_bar
+from backstop.cli.reporting import report
+from backstop.gate.request import GateRequest, ReplayRequest
+from backstop.reports.escape import plain
+
+
+def gate(
+    request: ReplayRequest,
+    *,
+    fail_on: str | None,
+    allow_empty: bool,
+    form: Format,
+    output: Path | None,
+) -> int:
+    """Judge a version and report; the exit code."""
+    from backstop.wiring import gate as judge
+
+    wanted = GateRequest(
+        replay=request,
+        fail_on=None if fail_on is None else kinds(fail_on),
+        allow_empty=allow_empty,
+    )
+    with progress_bar() as progress:
+        judgement = judge(wanted, progress=progress)
+    return report(judgement.verdict, timing_ms=judgement.timing_ms, form=form, output=output)
+
+
+def replay(request: ReplayRequest, *, out: Path) -> str:
+    """Replay a version, write its intents to `out`; what came of it, in one line."""
+    from backstop.wiring import replay as play
+
+    with progress_bar() as progress:
+        written = play(request, progress=progress)
+    write_atomic(out, written.data)
+    return (
+        f"{plain(str(out))}: replayed {written.runs_replayed:,} of {written.runs_total:,} runs, "
+        f"{written.intents:,} intents; 0 model calls"
+    )
+
+
+def asked(
+    *,
+    config: Path,
+    agent: str | None,
+    candidate: Path | None,
+    base: Path | None,
+    sandbox: SandboxKind | None,
+) -> ReplayRequest:
+    """The request that the options of both commands make."""
+    return ReplayRequest(
+        config=config,
+        agent=agent,
+        candidate=candidate,
+        base=base,
+        sandbox=None if sandbox is None else sandbox.value,
+    )
