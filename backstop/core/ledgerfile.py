@@ -73,20 +73,24 @@ def read(data: bytes, *, name: str, expect_agent: str | None = None) -> Ledger:
                 return Ledger(header=header, events=events, seal=seal, digest=digest)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         pass  # the strict reader says exactly what is wrong, and where
-    verify((data,), name=name, expect_agent=expect_agent)
-    raise _unread(name)
+    raise _why_not(data, name=name, expect_agent=expect_agent)
 
 
 def _too_long(data: bytes) -> bool:
     return len(data) > MAX_LINE and max(map(len, data.split(b"\n"))) > MAX_LINE
 
 
-def _unread(name: str) -> LedgerError:
-    return LedgerError(
+def _why_not(data: bytes, *, name: str, expect_agent: str | None) -> LedgerError:
+    fault = LedgerError(
         f"{name}: the quick reader refuses what the strict one accepts, so neither is trusted. "
         "Please report this file.",
         slug="ledger-format",
     )
+    try:
+        verify((data,), name=name, expect_agent=expect_agent)
+    except LedgerError as exc:
+        fault = exc
+    return fault
 
 
 Batch: TypeAlias = Header | list[Event] | Seal

@@ -92,26 +92,25 @@ class Trail:
         `sealed_so` says that the digest over all lines holds, so the seal was made for it.
         """
         events = self.events
+        strange, edited = self._strange_run(seal), self._dangling(seal)
+        if sealed_so and not (self.unchained or self.broken or strange or edited):
+            last = events + _FIRST_EVENT
+            return _fault(name, last, "the seal was changed", slug="ledger-tampered")
         if events < seal.events:
             what = f"{seal.events - events} of {seal.events} events are missing"
             return _fault(name, self._gap(), what, slug="ledger-truncated")
         if events > seal.events:
             what = f"{events - seal.events} events more than the {seal.events} that were sealed"
-            return _fault(name, self._foreign(seal), what, slug="ledger-spliced")
-        if strange := self._strange_run(seal):
+            foreign = strange or self.unchained or edited or 1
+            return _fault(name, foreign, what, slug="ledger-spliced")
+        if strange:
             what = "it belongs to a run that the seal does not know, from another ledger"
             return _fault(name, strange, what, slug="ledger-spliced")
-        if self.broken:
-            return _fault(name, self.broken, "the line was changed", slug="ledger-tampered")
-        if edited := self._dangling(seal):
-            return _fault(name, edited, "the line was changed", slug="ledger-tampered")
+        if damaged := self.broken or edited:
+            return _fault(name, damaged, "the line was changed", slug="ledger-tampered")
         if moved := self.unchained or self._earlier:
             what = "it does not stand where it was written: lines were moved"
             return _fault(name, moved, what, slug="ledger-reordered")
-        if sealed_so:
-            return _fault(
-                name, events + _FIRST_EVENT, "the seal was changed", slug="ledger-tampered"
-            )
         what = "every event is whole, so the header was changed, or runs changed places"
         return _fault(name, 1, what, slug="ledger-tampered")
 
@@ -128,9 +127,6 @@ class Trail:
                 return number
             seen.add(own)
         return self.events + _FIRST_EVENT
-
-    def _foreign(self, seal: Seal) -> int:
-        return self._strange_run(seal) or self.unchained or self._dangling(seal) or 1
 
     def _strange_run(self, seal: Seal) -> int:
         starts = (line for run, line in self._run_starts.items() if run not in seal.heads)

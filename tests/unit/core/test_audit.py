@@ -229,6 +229,19 @@ def test_several_findings_are_all_listed_in_the_order_of_the_file() -> None:
     assert len({f.key for f in caught.value.findings}) == 3
 
 
+def test_what_was_held_in_an_attempt_that_decided_nothing_is_not_vouched_for() -> None:
+    text = """
+    run r
+    step s
+    held pay{to: a}
+    end held
+    attempt
+    commit mail{to: b}
+    advance over mail{to: b}
+    """
+    assert skips(text) == []
+
+
 def test_a_step_is_audited_once_though_the_run_is_closed_later() -> None:
     text = "run r\nstep s\nclaim pay{to: a}\nadvance\nclose complete"
     assert skips(text) == [("s", "pay", Problem.CLAIMED)]

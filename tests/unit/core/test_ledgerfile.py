@@ -288,6 +288,19 @@ def test_an_edit_hidden_by_a_new_digest_still_breaks_the_chain(good: bytes) -> N
     assert f"line {line}:" in str(fault)
 
 
+@pytest.mark.parametrize("change", [lambda link: b"z" + link[1:], bytes.upper, lambda _: b"feed"])
+def test_an_edited_link_is_an_edit_of_its_line(
+    good: bytes, change: Callable[[bytes], bytes]
+) -> None:
+    rows = lines_of(good)
+    prev = ledgerfile.read(good, name="L").events[4].prev.encode()
+    rows[5] = rows[5].replace(prev, change(prev))
+    for data in (b"".join(rows), reseal(b"".join(rows))):
+        fault = refusal(verify, data)
+        assert fault.slug == "ledger-tampered"
+        assert "line 6:" in str(fault)
+
+
 def test_swapped_lines_of_one_run_are_reordered(good: bytes) -> None:
     rows = lines_of(good)
     rows[4], rows[5] = rows[5], rows[4]
@@ -353,6 +366,13 @@ def test_an_edited_seal_is_named(good: bytes) -> None:
     effects = good.replace(b'"effects":2', b'"effects":3', 1)
     assert refusal(verify, effects).slug == "ledger-tampered"
     assert f"line {last}:" in str(refusal(verify, effects))
+    for count in (b"18", b"20"):
+        events = good.replace(b'"events":19', b'"events":' + count, 1)
+        for reader in (read, verify, stream):
+            assert refusal(reader, events).slug == "ledger-tampered"
+        assert f"line {last}: the seal was changed" in str(refusal(read, events))
+    runs = good.replace(b'"runs":2', b'"runs":3', 1)
+    assert f"line {last}: the seal was changed" in str(refusal(verify, runs))
     unsigned = good.replace(b'"signature":null', b'"signaturf":null', 1)
     assert refusal(verify, unsigned).slug == "ledger-tampered"
     head = ledgerfile.read(good, name="L").seal.heads["r2"].encode()
@@ -434,6 +454,7 @@ def test_a_large_ledger_of_short_lines_is_read_whole() -> None:
     data = b"".join(ledgerfile.seal_lines(made.header, big))
     assert len(data) > MAX_LINE
     assert len(ledgerfile.read(data, name="L").events) == 200
+    assert ledgerfile.verify((data,), name="L").events == 200
 
 
 # Sealing a file
