@@ -17,6 +17,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +73,9 @@ def header(declarations: Mapping[str, Declaration], version: str) -> Header:
 @contextmanager
 def staged(world: World) -> Iterator[None]:
     """While the agent runs: scripted models for its agents, the world behind its tools."""
+    if find_spec("a2a") is None:
+        # The framework tries to import this at every node that it runs, and fails each time.
+        sys.modules.setdefault("google.adk.agents.remote_a2a_agent", None)  # type: ignore[arg-type]
     bodies = {tool: tool.func for tool in TOOLS}
     readers = [node for node in agent.onboarding.graph.nodes if isinstance(node, LlmAgent)]
     for llm in readers:
