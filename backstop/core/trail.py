@@ -25,11 +25,10 @@ def _packed(text: str) -> bytes:
     except ValueError:
         raw = b""
     # Only the one spelling that links have: an upper-case digit is an edit.
-    return (
-        raw
-        if len(raw) == _SIZE and raw.hex() == text
-        else hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
-    )
+    if len(raw) == _SIZE and raw.hex() == text:
+        return raw
+    other = text.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(other, digest_size=_SIZE).digest()
 
 
 class Trail:
@@ -133,10 +132,12 @@ class Trail:
         return min(starts, default=0)
 
     def _dangling(self, seal: Seal) -> int:
-        """The first line that neither an event nor the seal refers to: it is not as it was."""
+        """A line that neither an event nor the seal refers to: it is not as it was; or 0."""
         wanted = {_packed(head) for head in seal.heads.values()}
         wanted.update(prev for _, _, prev in self._pairs())
-        return next((number for number, own, _ in self._pairs() if own not in wanted), 0)
+        alone = [number for number, own, _ in self._pairs() if own not in wanted]
+        # Where the link itself was edited, the line before it is alone as well, and blameless.
+        return self.unchained if self.unchained in alone else next(iter(alone), 0)
 
 
 def _fault(name: str, line: int, what: str, *, slug: str) -> LedgerError:
