@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,7 @@ class Driver:
             barred=self.barred,
         )
         heard = Heard()
-        self._models = iter(())
-        self._left = list[object]()
+        self._begin_run()
         with sandbox.start(self.agent) as conversation:
             held: list[wire.IntentAsked] = []
             while (line := conversation.receive()) is not None:
@@ -92,7 +91,7 @@ class Driver:
                     if len(held) < self.shuffle:
                         continue
                     random.Random(7).shuffle(held)
-                    replies = [self._reply(one) for one in held]
+                    replies: list[wire.FromDriver] = [self._reply(one) for one in held]
                     held.clear()
                 else:
                     replies = self._hear(heard, said)
@@ -131,12 +130,15 @@ class Driver:
     def _reply(self, said: wire.IntentAsked) -> wire.IntentReply:
         return wire.IntentReply(id=said.id, **self.answer(said))
 
+    def _begin_run(self) -> None:
+        self._models: Iterator[dict[str, Any]] = iter(self.models)
+        self._left = list(self.steps)
+
     def _next_run(self, heard: Heard, number: int) -> wire.FromDriver:
         done = len(heard.runs)
         if done >= self.runs:
             return wire.Quit(id=number)
-        self._models = iter(self.models)
-        self._left = list(self.steps)
+        self._begin_run()
         return wire.BeginRun(
             id=number, run=f"run-{done}", app="", user="u", at=AT, **dict(self.begin)
         )

@@ -54,7 +54,7 @@ class Survey:
             if type(plugin).__name__ == "ModelArmorPlugin":
                 self._escape("networked-plugin", plugin.name, "left out: it fails without network")
         self._visit(root, guarded=self._guarded)
-        self._effects()
+        self._look_into_modules()
 
     def _visit(self, node: Any, *, guarded: bool) -> None:
         if id(node) in self._seen:
@@ -115,23 +115,34 @@ class Survey:
             self._visit(inner, guarded=guarded and shared)
         self.tools.append(describe(tool, agent=agent, guarded=guarded))
 
-    def _effects(self) -> None:
-        """The candidate's `@effect` functions, wherever in its own modules they are."""
+    def _look_into_modules(self) -> None:
+        """Tools that code calls by itself, and `@effect` functions, in the candidate's modules."""
+        from google.adk.tools.base_tool import BaseTool
         from google.adk.tools.function_tool import FunctionTool
 
-        seen: set[int] = set()
-        for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
-            if not file or not _lies_in(Path(file), self._folder):
+        known = {told["tool"] for told in self.tools}
+        for thing in _module_members(self._folder):
+            if isinstance(thing, BaseTool) and thing.name not in known:
+                self._visit_tool(thing, agent="", guarded=self._guarded)
+            elif getattr(thing, "__backstop_effect__", False) is True:
+                told = describe(FunctionTool(thing), agent="", guarded=True)
+                if told["tool"] in known:
+                    continue
+                self.tools.append({**told, "kind": "effect"})
+            else:
                 continue
-            for thing in list(vars(module).values()):
-                if getattr(thing, "__backstop_effect__", False) is True and id(thing) not in seen:
-                    seen.add(id(thing))
-                    told = describe(FunctionTool(thing), agent="", guarded=True)
-                    self.tools.append({**told, "kind": "effect"})
+            known.add(self.tools[-1]["tool"])
 
     def _escape(self, kind: str, where: str, detail: str) -> None:
         self.escapes.append({"kind": kind, "where": where, "detail": detail})
+
+
+def _module_members(folder: Path) -> Iterator[Any]:
+    """Everything that the candidate's own modules hold by a name of their own."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and _lies_in(Path(file), folder):
+            yield from list(vars(module).values())
 
 
 def is_guard(plugin: Any) -> bool:
