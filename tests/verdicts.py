@@ -190,3 +190,11 @@ ATTACKED = Verdict(
     )
 )
 EMPTY = Verdict(agents=())
+
+NAMED = {
+    "blocked": BLOCKED,
+    "inconclusive": INCONCLUSIVE,
+    "passed": PASSED,
+    "attacked": ATTACKED,
+    "empty": EMPTY,
+}

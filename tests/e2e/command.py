@@ -13,6 +13,9 @@ from pathlib import Path
 from backstop.cli import run
 
 ROOT = Path(__file__).parents[2]
+EXCERPT = Path(__file__).parent / "excerpt.json"
+CONFIG = Path(__file__).parent / "desk.yaml"
+IMPORT = ("ledger", "import", "--config", CONFIG, "--from", "chat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,18 @@ def in_a_process(*arguments: str | Path, **environment: str) -> Ran:
 def _ran(code: int, out: bytes, err: bytes) -> Ran:
     assert b"Traceback" not in out + err
     return Ran(code=code, out=out.decode(), err=err.decode())
+
+
+def excerpt_ledgers(folder: Path) -> tuple[Path, Path]:
+    """The excerpt's two trials as ledgers."""
+    for trial in (0, 1):
+        ran = backstop(
+            *IMPORT,
+            *(EXCERPT, "--where", f"trial={trial}", "--run-field", "task"),
+            *("--out", folder / f"{trial}.jsonl"),
+        )
+        assert ran.code == 0, ran.err
+    return folder / "0.jsonl", folder / "1.jsonl"
 
 
 def refused(slug: str, *arguments: str | Path) -> str:

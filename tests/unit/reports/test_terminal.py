@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
 
 import pytest
 from rich.cells import cell_len
 
 from backstop.core.verdict import Verdict
 from backstop.reports.terminal import render
-from tests.verdicts import (
-    ATTACKED,
-    BLOCKED,
-    EMPTY,
-    INCONCLUSIVE,
-    NEW,
-    PASSED,
-    agent_verdict,
-)
-
-NAMED = {
-    "blocked": BLOCKED,
-    "inconclusive": INCONCLUSIVE,
-    "passed": PASSED,
-    "attacked": ATTACKED,
-    "empty": EMPTY,
-}
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_the_report_is_as_reviewed(name: str, golden: Callable[[str, str], None]) -> None:
-    golden(f"reports/{name}.txt", render(NAMED[name]))
+from tests.verdicts import BLOCKED, NAMED, NEW, agent_verdict
 
 
 @pytest.mark.parametrize("name", NAMED)

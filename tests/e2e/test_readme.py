@@ -1,0 +1,38 @@
+"""The README says what the program does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from backstop import config
+from tests.e2e.command import ROOT, in_a_process
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_help_in_the_readme_is_the_programs() -> None:
+    ran = in_a_process("--help", COLUMNS="80")
+    assert ran.out.strip() in [block.strip() for block in blocks("text")]
+
+
+def test_the_report_in_the_readme_is_one_that_the_program_prints() -> None:
+    printed = (ROOT / "tests" / "golden" / "cli" / "diff.txt").read_text(encoding="utf-8")
+    assert printed in blocks("text")
+
+
+def test_the_configuration_in_the_readme_is_read() -> None:
+    (text,) = blocks("yaml")
+    found = config.loads(text, name="README.md", root=Path("/project"))
+    assert found.agent(None).declarations["send_mail"].fields["to"] == ("email",)
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_the_python_in_the_readme_runs(code: str) -> None:
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102  # our own example
