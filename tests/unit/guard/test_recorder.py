@@ -322,3 +322,23 @@ def test_a_result_that_cannot_be_kept_leaves_the_effect_in_doubt() -> None:
     desk = Desk()
     desk.run(desk.agent(calls(("pay", {"to": "bob"})), says("later"), tools=[pay]))
     assert desk.told("pay")[0]["backstop"] == "in_doubt"
+
+
+def test_models_asked_outside_of_an_attempt_answer_and_leave_no_row() -> None:
+    desk = Desk()
+
+    async def go() -> list[Any]:
+        sessions = InMemorySessionService()
+        await sessions.create_session(app_name="desk", user_id="u", session_id="x")
+        runner = Runner(
+            app=App(name="desk", root_agent=desk.agent(says("hello")), plugins=[desk.plugin]),
+            session_service=sessions,
+        )
+        message = types.Content(role="user", parts=says("hi"))
+        return [
+            event
+            async for event in runner.run_async(user_id="u", session_id="x", new_message=message)
+        ]
+
+    assert [event.content.parts[0].text for event in asyncio.run(go())] == ["hello"]
+    assert list(desk.store.read()) == []
