@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import importlib
 import json
 import os
 import platform
@@ -208,10 +209,11 @@ def _go_behind(chosen: Options, lookout: Lookout, ends: Ends) -> list[str]:
 def _take_effects(calls: object) -> None:
     """Answer `@effect` functions too, from before the first of them can be called."""
     try:
-        from backstop.guard.effect import install
+        # By name: it is the candidate's Backstop, if its environment has one, and not ours.
+        effects = importlib.import_module("backstop.guard.effect")
     except ImportError:
-        return  # this candidate's environment has no Backstop, so nothing is decorated
-    install(calls)  # type: ignore[arg-type]
+        return
+    effects.install(calls)
 
 
 def _ready(candidate: Candidate, held: list[str]) -> Message:
