@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import yaml
 
@@ -115,10 +115,8 @@ class _Builder:
             case yaml.SequenceNode():
                 self._check_tag(node, "tag:yaml.org,2002:seq")
                 return [self.build(item, (*place, i)) for i, item in enumerate(node.value)]
-            case yaml.ScalarNode():
-                return self._scalar(node)
-            case _:  # PyYAML has no fourth kind
-                raise self._refusal(node, "neither text, list nor mapping", "leave it out")
+            case _:  # a scalar: PyYAML has no fourth kind
+                return self._scalar(cast("yaml.ScalarNode", node))
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Plain]:
         self._check_tag(node, "tag:yaml.org,2002:map")
