@@ -10,12 +10,12 @@ from backstop.cli.options import CONFIG_FILE, Format, kinds
 from backstop.cli.reporting import report
 from backstop.config import Agent, Config, load
 from backstop.core import intentsfile, ledgerfile
-from backstop.core.divergence import Kind
 from backstop.core.intentsfile import Intents
 from backstop.core.ledgerfile import Ledger
 from backstop.core.sealing import kind_of
-from backstop.core.verdict import Policy, Verdict
+from backstop.core.verdict import Verdict
 from backstop.gate.diff import diff as compare_files
+from backstop.wiring import policy_of
 
 
 def diff(
@@ -41,7 +41,11 @@ def diff(
     verdict = compare_files(
         recorded,
         asked,
-        policy=policy(configured, fail_on=fail_on, allow_empty=allow_empty),
+        policy=policy_of(
+            configured,
+            fail_on=None if fail_on is None else kinds(fail_on),
+            allow_empty=allow_empty,
+        ),
         declarations=None if chosen is None else chosen.declarations,
         guarded=None if chosen is None else chosen.guarded,
     )
@@ -55,23 +59,6 @@ def choose(config: Path | None, agent: str | None) -> tuple[Config | None, Agent
         return None, None
     configured = load(CONFIG_FILE if config is None else config)
     return configured, configured.agent(agent)
-
-
-def policy(config: Config | None, *, fail_on: str | None, allow_empty: bool) -> Policy:
-    """The configured policy, as far as the command line does not overrule it."""
-    base = Policy()
-    if config is not None:
-        gate = config.gate
-        base = Policy(
-            fail_on=frozenset(Kind(kind.value.upper()) for kind in gate.fail_on),
-            max_assumed_steps=gate.max_assumed_steps,
-            allow_empty=gate.allow_empty,
-        )
-    return Policy(
-        fail_on=base.fail_on if fail_on is None else kinds(fail_on),
-        max_assumed_steps=base.max_assumed_steps,
-        allow_empty=base.allow_empty or allow_empty,
-    )
 
 
 def _candidate(path: Path, *, agent: str) -> Ledger | Intents:

@@ -24,7 +24,17 @@ from backstop.config.strictyaml import MAX_BYTES, Document, parse
 from backstop.core.identity import Declaration, Namespace, Scope
 from backstop.errors import ConfigError
 
-__all__ = ["Agent", "Config", "FailOn", "GateModel", "Sandbox", "json_schema", "load", "loads"]
+__all__ = [
+    "Agent",
+    "Config",
+    "FailOn",
+    "GateModel",
+    "Sandbox",
+    "find_beside",
+    "json_schema",
+    "load",
+    "loads",
+]
 
 DEFAULT_FILE: Final = "backstop.yaml"
 
@@ -199,3 +209,15 @@ def _sandbox(model: SandboxModel) -> Sandbox:
         cpus=model.cpus,
         wall=wall_seconds(model.wall),
     )
+
+
+def find_beside(folder: Path, *, name: str, other_than: Path) -> Path | None:
+    """The configuration file that a checkout keeps for the agent in `folder`, if it has one.
+
+    Looked for upwards from the folder; the one that is already in use does not count.
+    """
+    for above in (folder.resolve(), *folder.resolve().parents):
+        found = above / name
+        if found.is_file():
+            return None if found.samefile(other_than) else found
+    return None

@@ -26,8 +26,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledg
     """First line: whose ledger it is and under which rules it was written.
 
     `declarations` maps a declaration's short digest to the declaration that rows name by
-    it; `tools` says which of them is current for each tool; `versions` labels the writing
-    versions' content digests. `source` is ``guard`` or ``import:<kind>``; `guarded` says
+    it; `tools` says which of them is current for each tool, and `code` the digest of the
+    tool's own code then; `versions` labels the writing versions' content digests. `source` is ``guard`` or ``import:<kind>``; `guarded` says
     that repeats of a key were absorbed while it was written.
     """
 
@@ -39,6 +39,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledg
     source: str = "guard"
     guarded: bool = False
     tools: dict[str, str] = {}
+    code: dict[str, str] = {}
     declarations: dict[str, Declaration] = {}
     versions: dict[str, str] = {}
 

@@ -105,7 +105,10 @@ class LedgerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentVerdict:
-    """One agent's decision with all that it rests on; `why` names what it turned on."""
+    """One agent's decision with all that it rests on; `why` names what it turned on.
+
+    A `neutral` agent is new and has nothing to be judged by: it does not count (D5).
+    """
 
     agent: str
     decision: Decision
@@ -115,6 +118,7 @@ class AgentVerdict:
     judged: tuple[Judged, ...]
     why: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    neutral: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +130,7 @@ class Verdict:
     @property
     def decision(self) -> Decision:
         """The worst decision; INCONCLUSIVE where no agent was judged."""
-        return worst([agent.decision for agent in self.agents])
+        return worst([agent.decision for agent in self.agents if not agent.neutral])
 
     @property
     def exit_code(self) -> int:

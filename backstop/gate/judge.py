@@ -95,6 +95,26 @@ def judge(
     return verdict
 
 
+def rule_sets(
+    header: Header,
+    head: Mapping[str, Declaration],
+    base: Mapping[str, Declaration] | None,
+) -> Sequence[Mapping[str, Declaration]]:
+    """The declarations to judge under: the base's and the head's (D1).
+
+    Where no base is at hand, the ledger says under which rules its rows were written: a
+    pull request that edits a rule is judged under the written one too.
+    """
+    if base is not None:
+        return (base, head)
+    written = {
+        tool: header.declarations[digest]
+        for tool, digest in header.tools.items()
+        if digest in header.declarations
+    }
+    return ({**head, **written}, head)
+
+
 def _rule_sets(
     recorded: Recorded,
     candidate: Asked,

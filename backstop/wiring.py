@@ -1,0 +1,316 @@
+"""The composition root: the only place that knows every part.
+
+Reads files, starts sandboxes, and hands values to services that know nothing of either.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+from backstop.adapters.content import version_of
+from backstop.adapters.files import read_bytes
+from backstop.config import Agent, Config, find_beside, load
+from backstop.core import intentsfile, ledgerfile
+from backstop.core.divergence import Kind
+from backstop.core.identity import Declaration, Namespace
+from backstop.core.ledgerfile import Ledger
+from backstop.core.verdict import (
+    AgentVerdict,
+    Coverage,
+    Decision,
+    LedgerFacts,
+    Policy,
+    Verdict,
+)
+from backstop.errors import ConfigError, SandboxError
+from backstop.gate.diff import recorded
+from backstop.gate.judge import Asked, judge, rule_sets
+from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Written
+from backstop.ports import Sandbox
+from backstop.replay.coverage import uncovered
+from backstop.replay.service import Plan, Replay
+from backstop.replay.service import replay as replay_runs
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One agent to be judged: everything that the request and the configurations say of it."""
+
+    agent: Agent
+    config: Config
+    base_config: Config | None
+    candidate: Path
+    base: Path | None
+    sandbox: Sandbox
+    isolated: bool
+
+    @property
+    def base_agent(self) -> Agent | None:
+        """The agent as the base configures it."""
+        return None if self.base_config is None else self.base_config.agents.get(self.agent.name)
+
+    @property
+    def base_declarations(self) -> Mapping[str, Declaration] | None:
+        """The base's declarations; None where no base configuration is at hand."""
+        return None if self.base_agent is None else self.base_agent.declarations
+
+
+class _Watch:
+    """Milliseconds by phase."""
+
+    def __init__(self) -> None:
+        self.spent = {"load": 0.0, "replay": 0.0, "verdict": 0.0}
+        self._since = perf_counter()
+
+    def lap(self, phase: str) -> None:
+        """What passed since the last lap belongs to `phase`."""
+        now = perf_counter()
+        self.spent[phase] += 1000 * (now - self._since)
+        self._since = now
+
+
+def gate(request: GateRequest, *, progress: Progress | None = None) -> Judgement:
+    """Replay the candidates of a configuration, and judge them.
+
+    Raises `BackstopError` where the work cannot be done: exit code 2.
+    """
+    watch = _Watch()
+    config = load(request.replay.config)
+    agents = (
+        [config.agent(request.replay.agent)]
+        if request.replay.agent is not None or len(config.agents) == 1
+        else [agent for agent in config.agents.values() if agent.ledger is not None]
+        or list(config.agents.values())
+    )
+    watch.lap("load")
+    verdicts = [
+        _gate_agent(request, _job(request.replay, config, agent), watch, progress)
+        for agent in agents
+    ]
+    return Judgement(verdict=Verdict(agents=tuple(verdicts)), timing_ms=watch.spent)
+
+
+def _gate_agent(
+    request: GateRequest, job: _Job, watch: _Watch, progress: Progress | None
+) -> AgentVerdict:
+    configs = [job.config] if job.base_config is None else [job.config, job.base_config]
+    policies = [
+        policy_of(config, fail_on=request.fail_on, allow_empty=request.allow_empty)
+        for config in configs
+    ]
+    if (absent := _without_ledger(job, policies)) is not None:
+        return absent
+    ledger = _ledger(job.agent)
+    watch.lap("load")
+    control = None if job.base is None else _replayed(job, job.base, ledger, progress=progress)
+    candidate = _replayed(job, job.candidate, ledger, control=control, progress=progress)
+    watch.lap("replay")
+    verdict = judge(
+        recorded(ledger),
+        replace(_asked(candidate), uncovered=_uncovered(job, ledger, candidate, control)),
+        control=None if control is None else _asked(control),
+        declarations=rule_sets(ledger.header, job.agent.declarations, job.base_declarations),
+        policies=policies,
+        namespace=_namespace(job, ledger),
+        guarded=(job.base_agent or job.agent).guarded,
+    )
+    watch.lap("verdict")
+    return verdict
+
+
+def replay(request: ReplayRequest, *, progress: Progress | None = None) -> Written:
+    """Replay a candidate, and give the sealed intents file of what it asked for.
+
+    Raises `BackstopError` where the work cannot be done: exit code 2.
+    """
+    config = load(request.config)
+    job = _job(request, config, config.agent(request.agent))
+    ledger = _ledger(job.agent)
+    control = None if job.base is None else _replayed(job, job.base, ledger, progress=progress)
+    candidate = _replayed(job, job.candidate, ledger, control=control, progress=progress)
+    return Written(
+        data=intentsfile.write(candidate.header, (*candidate.intents, *candidate.runs)),
+        intents=len(candidate.intents),
+        runs_replayed=sum(run.not_replayable is None for run in candidate.runs),
+        runs_total=len(candidate.runs),
+    )
+
+
+def policy_of(
+    config: Config | None, *, fail_on: frozenset[Kind] | None, allow_empty: bool
+) -> Policy:
+    """The configured policy, as far as the caller does not overrule it."""
+    policy = Policy()
+    if config is not None:
+        policy = Policy(
+            fail_on=frozenset(Kind(kind.upper()) for kind in config.gate.fail_on),
+            max_assumed_steps=config.gate.max_assumed_steps,
+            allow_empty=config.gate.allow_empty,
+        )
+    return replace(
+        policy,
+        fail_on=policy.fail_on if fail_on is None else fail_on,
+        allow_empty=policy.allow_empty or allow_empty,
+    )
+
+
+def _job(request: ReplayRequest, config: Config, agent: Agent) -> _Job:
+    candidate = request.candidate or agent.path
+    if candidate is None:
+        raise ConfigError(
+            f"{config.file}: agent {agent.name} has no path; add one, or name the agent folder "
+            "with --candidate",
+            slug="config-agent",
+        )
+    base_config = None
+    if request.base is not None:
+        found = find_beside(request.base, name=request.config.name, other_than=request.config)
+        base_config = None if found is None else load(found)
+    kind = request.sandbox or config.sandbox.kind
+    return _Job(
+        agent=agent,
+        config=config,
+        base_config=base_config,
+        candidate=candidate,
+        base=request.base if config.gate.control == "base" else None,
+        sandbox=sandbox(kind, config),
+        isolated=kind != "none",
+    )
+
+
+def sandbox(kind: str, config: Config) -> Sandbox:
+    """The sandbox of a kind, within the configured bounds."""
+    from backstop.adapters.process import Limits, ProcessSandbox
+    from backstop.replay.bundle import MODULE, write_bundle
+
+    if kind == "docker":
+        raise SandboxError(
+            "the docker sandbox is not part of this version; run with --sandbox process",
+            slug="sandbox-unknown",
+        )
+    limits = Limits(memory=config.sandbox.memory, wall_s=config.sandbox.wall)
+    return ProcessSandbox(bundle=write_bundle, module=MODULE, limits=limits, barred=kind != "none")
+
+
+def _ledger(agent: Agent) -> Ledger:
+    if agent.ledger is None:
+        raise ConfigError(
+            f"agent {agent.name} has no ledger; add `ledger:` to its configuration",
+            slug="config-agent",
+        )
+    if "://" in agent.ledger:
+        raise ConfigError(
+            f"agent {agent.name}: {agent.ledger} is a store; pull it into a file first and name "
+            "that file",
+            slug="ledger-store",
+        )
+    path = Path(agent.ledger)
+    return ledgerfile.read(read_bytes(path, kind="ledger"), name=str(path), expect_agent=agent.name)
+
+
+def _without_ledger(job: _Job, policies: list[Policy]) -> AgentVerdict | None:
+    """The verdict on an agent that has no ledger to be judged by (D5); None if it has one."""
+    configured = job.agent.ledger
+    if configured is not None and ("://" in configured or Path(configured).exists()):
+        return None
+    if job.base_config is None:
+        if configured is not None:
+            return None  # reading it says what is wrong
+        why = "it has no ledger; add `ledger:` to its configuration"
+    elif job.base_agent is None:
+        return _unjudged(job, Decision.PASS, "NEW: the base does not have this agent", neutral=True)
+    else:
+        return _unjudged(job, Decision.INCONCLUSIVE, "its ledger vanished")
+    allowed = all(policy.allow_empty for policy in policies)
+    return _unjudged(job, Decision.PASS if allowed else Decision.INCONCLUSIVE, why)
+
+
+def _unjudged(job: _Job, decision: Decision, why: str, *, neutral: bool = False) -> AgentVerdict:
+    return AgentVerdict(
+        agent=job.agent.name,
+        decision=decision,
+        ledger=LedgerFacts(),
+        coverage=Coverage(),
+        counts=dict.fromkeys(("match", *(kind.lower() for kind in Kind)), 0),
+        judged=(),
+        why=(why,),
+        neutral=neutral,
+    )
+
+
+def _namespace(job: _Job, ledger: Ledger) -> Namespace:
+    """Whose keys these are: the ledger says, and the configuration must not say otherwise."""
+    header, said = ledger.header, job.agent.namespace
+    if (said.app and said.app != header.app) or (said.tenant and said.tenant != header.tenant):
+        raise ConfigError(
+            f"{job.config.file}: agent {said.agent} is app {said.app!r}, tenant {said.tenant!r}, "
+            f"its ledger was written for app {header.app!r}, tenant {header.tenant!r}: other "
+            "names give other keys; correct the one that is wrong",
+            slug="config-namespace",
+        )
+    return Namespace(agent=header.agent, app=header.app, tenant=header.tenant)
+
+
+def _replayed(
+    job: _Job,
+    folder: Path,
+    ledger: Ledger,
+    *,
+    control: Replay | None = None,
+    progress: Progress | None,
+) -> Replay:
+    plan = Plan(
+        header=ledger.header,
+        events=ledger.events,
+        ledger=ledger.digest,
+        candidate=folder,
+        version=version_of(folder),
+        declarations=rule_sets(ledger.header, job.agent.declarations, job.base_declarations)[0],
+        control={} if control is None else control.requests,
+        is_control=job.base is not None and control is None,
+        workers=len(os.sched_getaffinity(0)),
+    )
+    # Two replays fill one bar: the control run is its first half.
+    shown = progress and partial(_half, progress, job.base is not None, control is not None)
+    return replay_runs(plan, job.sandbox, progress=shown)
+
+
+def _half(progress: Progress, two: bool, second: bool, done: int, total: int) -> None:  # noqa: FBT001
+    progress(done + (total if second else 0), total * (2 if two else 1))
+
+
+def _asked(replayed: Replay) -> Asked:
+    header = replayed.header
+    return Asked(
+        intents=replayed.intents,
+        keyed_under=header.declarations,
+        schemas=replayed.schemas,
+        guarded=frozenset(header.guarded),
+        replayed={run.run: run for run in replayed.runs},
+        uncovered=header.uncovered,
+        version=header.candidate,
+    )
+
+
+def _uncovered(
+    job: _Job, ledger: Ledger, candidate: Replay, control: Replay | None
+) -> tuple[str, ...]:
+    """What the replay did not exercise: escapes, changed code, and missing walls (D7)."""
+    found = uncovered(
+        candidate.ready,
+        base=None if control is None else control.ready,
+        recorded=ledger.header.code,
+    )
+    walls = (
+        ()
+        if not job.isolated or "seccomp" in candidate.ready.isolation
+        else ("the candidate was not isolated: this system has no seccomp",)
+    )
+    return tuple(dict.fromkeys((*candidate.header.uncovered, *found, *walls)))
