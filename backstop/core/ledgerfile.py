@@ -18,12 +18,13 @@ from backstop.core.events import Event, Header, Seal
 from backstop.core.ledgerverify import Summary, verify
 from backstop.core.lines import MAX_LINE, Lines
 from backstop.core.sealing import (
+    EFFECT,
     EVENT,
-    SEAL,
     Sealer,
     empty,
     encode,
     open_header,
+    open_seal,
     seal,
     seal_lines,
     too_long,
@@ -54,21 +55,25 @@ class Ledger:
     digest: str
 
 
-def read(data: bytes, *, name: str, expect_agent: str | None = None) -> Ledger:
+def read(
+    data: bytes, *, name: str, expect_agent: str | None = None, effects_only: bool = False
+) -> Ledger:
     """Read a sealed ledger at once: digest and counts checked, payloads left raw.
 
-    The links between events, the heads and what the events say are `verify`'s to check.
+    With `effects_only`, events that say nothing about effects are counted and stepped over:
+    what is in their place fits `history.effect_rows` and nothing else. The links between events, the heads and what the events say are `verify`'s to check.
     Raises `LedgerError` naming the line; `expect_agent` is whose ledger it must be.
     """
     view = memoryview(data)
     first = data.find(b"\n") + 1
     last = data.rfind(b"\n", 0, -1) + 1
     digest = hashlib.sha256(view[:last]).hexdigest()
+    seal = open_seal(view[last:])
     try:
-        seal = SEAL.decode(view[last:])
-        if seal.digest == digest and data.endswith(b"\n") and last and not _too_long(data):
+        if seal and seal.digest == digest and data.endswith(b"\n") and not _too_long(data):
             header = open_header(view[:first], name=name, expect_agent=expect_agent)
-            events: list[Event] = EVENT.decode_lines(view[first:last])
+            decoder = EFFECT if effects_only else EVENT
+            events: list[Event] = decoder.decode_lines(view[first:last])
             if len(events) == seal.events:
                 return Ledger(header=header, events=events, seal=seal, digest=digest)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -119,6 +124,8 @@ def read_batches(
         count += len(events)
         if events:
             yield events
+    if not begun and (only := lines.last or lines.rest):
+        open_header(only, name=name, expect_agent=expect_agent)
     yield _checked_seal(lines, digest.hexdigest(), count, name=name)
 
 
@@ -137,10 +144,7 @@ def _decoded(block: bytes, start: int, *, name: str, before: int) -> list[Event]
 def _checked_seal(lines: Lines, digest: str, count: int, *, name: str) -> Seal:
     if not lines.last and not lines.rest:
         raise empty(name)
-    try:
-        seal = SEAL.decode(lines.last)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        seal = None
+    seal = open_seal(lines.last)
     if seal is None or lines.rest:
         raise LedgerError(
             f"{name}, line {count + 2}: no seal at the end: the file was cut off or never sealed. "

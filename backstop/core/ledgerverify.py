@@ -20,7 +20,6 @@ from backstop.core.lifecycle import Lives
 from backstop.core.lines import Lines
 from backstop.core.order import Order
 from backstop.core.sealing import (
-    SEAL,
     empty,
     happened,
     kind_of,
@@ -28,6 +27,7 @@ from backstop.core.sealing import (
     looks_like_text,
     open_event,
     open_header,
+    open_seal,
     strictly,
     too_long,
 )
@@ -206,15 +206,20 @@ def _seal(lines: Lines, *, name: str, number: int, linked: bool) -> Seal:
     """The last line as a seal. Raises `LedgerError`: cut off, unsealed, or a damaged seal."""
     if lines.rest:
         raise _cut_off(name, number)
-    try:
-        strictly(lines.last, name=name, number=number)
-        seal = SEAL.decode(lines.last)
-        members = msgspec.json.decode(lines.last, type=dict[str, msgspec.Raw])
-    except (LedgerError, msgspec.MsgspecError, UnicodeDecodeError):
-        raise _no_seal(lines.last, name=name, number=number, linked=linked) from None
-    if not members.keys() >= set(Seal.__struct_fields__):
+    seal = open_seal(lines.last)
+    if seal is None or not _says_all(lines.last, name=name, number=number):
         raise _no_seal(lines.last, name=name, number=number, linked=linked)
     return seal
+
+
+def _says_all(line: bytes, *, name: str, number: int) -> bool:
+    """Whether a seal is strict JSON and spells out every member, so that none can be renamed."""
+    try:
+        strictly(line, name=name, number=number)
+    except LedgerError:
+        return False
+    members = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    return members.keys() >= set(Seal.__struct_fields__)
 
 
 def _cut_off(name: str, number: int) -> LedgerError:

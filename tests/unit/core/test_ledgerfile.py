@@ -171,7 +171,16 @@ def test_a_binary_file_is_no_ledger(reader: Callable[[bytes], object], data: byt
 
 
 @READERS
-@pytest.mark.parametrize("data", [b"hello\nworld\n", b"{}\n{}\n", b'[1,2]\n"x"\n', b"\n\n\n"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"hello\nworld\n",
+        b"{}\n{}\n",
+        b'{"format":1,"agent":"d","canon":1}\n',
+        b'[1,2]\n"x"\n',
+        b"\n\n\n",
+    ],
+)
 def test_any_other_text_is_no_ledger(reader: Callable[[bytes], object], data: bytes) -> None:
     fault = refusal(reader, data)
     assert fault.slug == "ledger-format"
@@ -344,6 +353,7 @@ def test_two_ledgers_in_one_file_are_spliced(good: bytes) -> None:
     fault = refusal(read, good + sealed(OTHER))
     assert fault.slug == "ledger-spliced"
     assert f"line {len(lines_of(good))}: a second seal line" in str(fault)
+    assert refusal(read, lines_of(good)[-1]).slug == "ledger-format"
     assert refusal(verify, good[: good.rindex(b'{"t":"seal"')] + sealed(OTHER)).slug == (
         "ledger-spliced"
     )
@@ -373,6 +383,12 @@ def test_an_edited_seal_is_named(good: bytes) -> None:
         assert f"line {last}: the seal was changed" in str(refusal(read, events))
     runs = good.replace(b'"runs":2', b'"runs":3', 1)
     assert f"line {last}: the seal was changed" in str(refusal(verify, runs))
+    untagged = good.replace(b'{"t":"seal"', b'{"u":"seal"', 1)
+    for reader in (read, verify):
+        assert refusal(reader, untagged).slug == "ledger-tampered"
+    assert refusal(stream, untagged).slug == "ledger-unsealed"
+    twice = good.replace(b'"signature":null', b'"signature":null,"events":19', 1)
+    assert refusal(verify, twice).slug == "ledger-tampered"
     unsigned = good.replace(b'"signature":null', b'"signaturf":null', 1)
     assert refusal(verify, unsigned).slug == "ledger-tampered"
     head = ledgerfile.read(good, name="L").seal.heads["r2"].encode()
