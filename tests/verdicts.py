@@ -169,6 +169,7 @@ INCONCLUSIVE = Verdict(
     )
 )
 PASSED = Verdict(agents=(agent_verdict(decision=Decision.PASS),))
+WARNED = Verdict(agents=(agent_verdict(CHANGED, decision=Decision.PASS),))
 ATTACKED = Verdict(
     agents=(
         agent_verdict(
@@ -195,6 +196,7 @@ NAMED = {
     "blocked": BLOCKED,
     "inconclusive": INCONCLUSIVE,
     "passed": PASSED,
+    "warned": WARNED,
     "attacked": ATTACKED,
     "empty": EMPTY,
 }

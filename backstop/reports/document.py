@@ -103,7 +103,10 @@ class OtherCountsDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent's decision; `why` says what it turned on."""
+    """One agent's decision; `why` says what it turned on.
+
+    A `neutral` agent is new: it has nothing to be judged by, and does not count.
+    """
 
     agent: str
     decision: str
@@ -114,6 +117,7 @@ class AgentDocument(msgspec.Struct, frozen=True, kw_only=True):
     divergences: list[DivergenceDocument]
     why: list[str]
     notes: list[str]
+    neutral: bool
 
 
 class TimingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,6 +235,7 @@ def _agent(agent: AgentVerdict) -> AgentDocument:
         divergences=[_divergence(judged) for judged in agent.judged],
         why=list(agent.why),
         notes=list(agent.notes),
+        neutral=agent.neutral,
     )
 
 

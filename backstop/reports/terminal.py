@@ -29,6 +29,15 @@ _MAX_PATHS: Final = 8
 _MAX_CARDS: Final = 50
 _COUNTED: Final = ("match", "duplicate", "mutated", "missing", "extra")
 
+_OTHERS: Final[Mapping[str, str]] = {
+    "absorbed": "repeats that the guard absorbs",
+    "in_doubt": "recorded calls in doubt",
+    "failed": "asked for what failed then too",
+    "recorded_twice": "recorded twice already",
+    "assumed": "findings assumed",
+    "waived": "waived",
+    "pre_existing": "pre-existing",
+}
 _HEADLINES: Final[Mapping[Decision, str]] = {
     Decision.PASS: "PASS",
     Decision.BLOCK: "DEPLOY BLOCKED",
@@ -39,6 +48,7 @@ _COLOURS: Final[Mapping[Decision, str]] = {
     Decision.BLOCK: "bold red",
     Decision.INCONCLUSIVE: "bold yellow",
 }
+_WARNED: Final = "nothing blocks; look at each finding before this version ships"
 _NEXT: Final[Mapping[Decision, str]] = {
     Decision.PASS: "nothing blocks: this version may ship",
     Decision.BLOCK: (
@@ -181,9 +191,9 @@ def _counts(agent: AgentVerdict) -> RenderableType:
 
 def _also(agent: AgentVerdict) -> Iterator[str]:
     others = [
-        f"{count:,} {name.replace('_', ' ')}"
-        for name, count in agent.counts.items()
-        if count and name not in _COUNTED
+        f"{agent.counts[name]:,} {words}"
+        for name, words in _OTHERS.items()
+        if agent.counts.get(name)
     ]
     if others:
         yield f"also {', '.join(others)}"
@@ -191,11 +201,12 @@ def _also(agent: AgentVerdict) -> Iterator[str]:
 
 def _closing(console: Console, verdict: Verdict) -> None:
     decision = verdict.decision
+    warned = decision is Decision.PASS and any(agent.judged for agent in verdict.agents)
     console.print(
         Text.assemble(
-            (_HEADLINES[decision], _COLOURS[decision]),
+            (_HEADLINES[decision] + " with warnings" * warned, _COLOURS[decision]),
             f" (exit code {verdict.exit_code}); 0 model calls",
         )
     )
-    console.print(Text(f"next: {_NEXT[decision]}"))
+    console.print(Text(f"next: {_WARNED if warned else _NEXT[decision]}"))
     console.print(Text(f"verdict {digest_of(verdict)}"))
