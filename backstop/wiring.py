@@ -212,7 +212,10 @@ def _ledger(agent: Agent) -> Ledger:
             slug="ledger-store",
         )
     path = Path(agent.ledger)
-    return ledgerfile.read(read_bytes(path, kind="ledger"), name=str(path), expect_agent=agent.name)
+    data = read_bytes(path, kind="ledger")
+    # A replay takes seconds: the strict reader, which also finds silent skips, is affordable.
+    ledgerfile.verify((data,), name=str(path), expect_agent=agent.name)
+    return ledgerfile.read(data, name=str(path), expect_agent=agent.name)
 
 
 def _without_ledger(job: _Job, policies: list[Policy]) -> AgentVerdict | None:

@@ -34,7 +34,10 @@ def diff(
     configured, chosen = choose(config, agent)
     expected = agent if chosen is None else chosen.name
     recorded = ledgerfile.read(
-        read_bytes(baseline, kind="ledger"), name=str(baseline), expect_agent=expected
+        read_bytes(baseline, kind="ledger"),
+        name=str(baseline),
+        expect_agent=expected,
+        effects_only=True,
     )
     asked = _candidate(candidate, agent=recorded.header.agent)
     loaded = perf_counter()
@@ -64,5 +67,5 @@ def choose(config: Path | None, agent: str | None) -> tuple[Config | None, Agent
 def _candidate(path: Path, *, agent: str) -> Ledger | Intents:
     data = read_bytes(path, kind="intents")
     if kind_of(data[: data.find(b"\n") + 1]) == "ledger":
-        return ledgerfile.read(data, name=str(path), expect_agent=agent)
+        return ledgerfile.read(data, name=str(path), expect_agent=agent, effects_only=True)
     return intentsfile.read(data, name=str(path), expect_agent=agent)

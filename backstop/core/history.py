@@ -47,6 +47,20 @@ class Outcome(StrEnum):
     BLOCKED = "blocked"
 
 
+EFFECT_KINDS: Final = (
+    RunOpened,
+    RunClosed,
+    StepStarted,
+    EffectClaimed,
+    EffectCommitted,
+    EffectFailed,
+    EffectInDoubt,
+    EffectResolved,
+    CallAnswered,
+    CallBlocked,
+)
+"""The events that `effect_rows` looks at."""
+
 MAY_BE_OUT: Final = frozenset({Outcome.COMMITTED, Outcome.IN_DOUBT, Outcome.OPEN})
 """Rows that match and pair like committed ones (semantics.md G2)."""
 
@@ -112,18 +126,24 @@ class _Effects:
         self.history = History()
         self._cursors: dict[tuple[str, str], int] = {}
         self._unsettled: dict[tuple[str, str], list[Row]] = {}
-        self._handlers: Mapping[type, Callable[..., None]] = {
-            RunOpened: self._opened,
-            RunClosed: self._closed,
-            StepStarted: self._stepped,
-            EffectClaimed: self._claimed,
-            EffectCommitted: self._committed,
-            EffectFailed: self._failed,
-            EffectInDoubt: self._doubted,
-            EffectResolved: self._resolved,
-            CallAnswered: self._answered,
-            CallBlocked: self._blocked,
-        }
+        self._handlers: Mapping[type, Callable[..., None]] = dict(
+            zip(
+                EFFECT_KINDS,
+                (
+                    self._opened,
+                    self._closed,
+                    self._stepped,
+                    self._claimed,
+                    self._committed,
+                    self._failed,
+                    self._doubted,
+                    self._resolved,
+                    self._answered,
+                    self._blocked,
+                ),
+                strict=True,
+            )
+        )
 
     def feed(self, events: Sequence[Event]) -> None:
         handlers = self._handlers

@@ -61,8 +61,9 @@ def read(
     """Read a sealed ledger at once: digest and counts checked, payloads left raw.
 
     With `effects_only`, events that say nothing about effects are counted and stepped over:
-    what is in their place fits `history.effect_rows` and nothing else. The links between events, the heads and what the events say are `verify`'s to check.
-    Raises `LedgerError` naming the line; `expect_agent` is whose ledger it must be.
+    what is in their place fits `history.effect_rows` and nothing else. The links between
+    events, the heads and what the events say are `verify`'s to check. Raises `LedgerError`
+    naming the line; `expect_agent` is whose ledger it must be.
     """
     view = memoryview(data)
     first = data.find(b"\n") + 1

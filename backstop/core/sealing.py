@@ -22,8 +22,8 @@ from backstop.core.events import (
     Header,
     Seal,
 )
-from backstop.core.lines import MAX_LINE, Lines
 from backstop.core.history import EFFECT_KINDS
+from backstop.core.lines import MAX_LINE, Lines
 from backstop.errors import LedgerError
 
 # A decoder of one kind would take a line without any tag for it; one of two kinds does not.
