@@ -5,18 +5,19 @@ from __future__ import annotations
 import importlib as _importlib
 import typing as _typing
 
-if (
-    _typing.TYPE_CHECKING
-):  # loaded when first used: `import backstop` costs nothing in an agent's process
-    from collections.abc import Mapping
+# Loaded when first used: `import backstop` costs next to nothing in an agent's process.
+if _typing.TYPE_CHECKING:
+    import os as _os
+    from collections.abc import Iterable, Mapping
 
     from backstop.core.canon import canonical
     from backstop.core.divergence import compare
     from backstop.core.identity import Declaration
+    from backstop.core.verdict import Verdict
 
 __version__ = "0.1.0"
 
-__all__ = ["canonical", "compare", "effect_key"]
+__all__ = ["canonical", "compare", "effect_key", "run_gate"]
 
 _HOMES: _typing.Final = {
     "canonical": "backstop.core.canon",
@@ -49,6 +50,39 @@ def effect_key(
         run=run,
         step=step,
     ).key
+
+
+def run_gate(
+    config: str | _os.PathLike[str] = "backstop.yaml",
+    *,
+    agent: str | None = None,
+    candidate: str | _os.PathLike[str] | None = None,
+    base: str | _os.PathLike[str] | None = None,
+    sandbox: str | None = None,
+    fail_on: Iterable[str] | None = None,
+    allow_empty: bool = False,
+) -> Verdict:
+    """What ``backstop gate`` decides: the verdict, whose `exit_code` is the command's.
+
+    `fail_on` are kinds of divergence (``duplicate``, ``missing``, ...). Raises
+    `BackstopError` where the command leaves with exit code 2, `ValueError` for an unknown
+    kind.
+    """
+    from pathlib import Path
+
+    from backstop.core.divergence import Kind
+    from backstop.gate.request import GateRequest, ReplayRequest
+    from backstop.wiring import gate
+
+    request = ReplayRequest(
+        config=Path(config),
+        agent=agent,
+        candidate=None if candidate is None else Path(candidate),
+        base=None if base is None else Path(base),
+        sandbox=sandbox,
+    )
+    kinds = None if fail_on is None else frozenset(Kind(kind.upper()) for kind in fail_on)
+    return gate(GateRequest(replay=request, fail_on=kinds, allow_empty=allow_empty)).verdict
 
 
 def __getattr__(name: str) -> object:
