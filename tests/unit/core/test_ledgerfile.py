@@ -334,6 +334,9 @@ def test_a_lost_line_is_named_by_the_gap(good: bytes) -> None:
     fault = refusal(read, b"".join(rows))
     assert fault.slug == "ledger-truncated"
     assert "line 6: 1 of 19 events are missing" in str(fault)
+    rows = lines_of(good)
+    del rows[-2]
+    assert "line 20: 1 of 19 events are missing" in str(refusal(read, b"".join(rows)))
 
 
 def test_events_of_another_ledger_are_spliced(good: bytes) -> None:
