@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from backstop.core.events import (
     AttemptEnded,
@@ -44,6 +45,19 @@ class _Run:
     done: int = 0
 
 
+_InStep: TypeAlias = (
+    AttemptStarted
+    | AttemptEnded
+    | CursorAdvanced
+    | ModelAnswered
+    | ToolRead
+    | EffectClaimed
+    | CallAnswered
+    | CallBlocked
+)
+_Inside: TypeAlias = RunClosed | StepStarted | _InStep
+
+
 class Order:
     """Checks the order of events, run by run; what it remembers of a run goes when that closes."""
 
@@ -67,6 +81,10 @@ class Order:
                 return None if known else f"run {event.run!r} was never opened"
             case RunOpened():
                 return self._opened(event.run)
+            case _:
+                return self._in_run(event)
+
+    def _in_run(self, event: _Inside) -> str | None:
         run = self._open.get(event.run)
         if run is None:
             state = "is closed" if event.run in self._closed else "was never opened"
@@ -104,17 +122,7 @@ def _start(run: _Run, event: StepStarted) -> str | None:
     return None
 
 
-def _inside(
-    run: _Run,
-    event: AttemptStarted
-    | AttemptEnded
-    | CursorAdvanced
-    | ModelAnswered
-    | ToolRead
-    | EffectClaimed
-    | CallAnswered
-    | CallBlocked,
-) -> str | None:
+def _inside(run: _Run, event: _InStep) -> str | None:
     step = run.steps.get(event.step)
     if step is None:
         return f"step {event.step!r} has not started"
