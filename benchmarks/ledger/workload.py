@@ -66,7 +66,12 @@ def _step(run: str, number: int, step: int) -> Iterator[Event]:
     args = {"vendor_id": f"vendor-{number}", "po_ref": f"PO-{number}-{step}", "amount": "1250.00"}
     key = hashlib.sha256(f"{run}/{step}/{tool.tool}".encode()).hexdigest()
     here: dict[str, Any] = {"run": run, "at": _at(number, step), "v": key[:32], "step": f"s{step}"}
-    call = {"tool": tool.tool, "agent": "clerk", "call": f"call-{step}", "decl": tool.digest}
+    call: dict[str, Any] = {
+        "tool": tool.tool,
+        "agent": "clerk",
+        "call": f"call-{step}",
+        "decl": tool.digest,
+    }
     yield StepStarted(
         **here, cursor=step, trigger="tick", message=_raw({"parts": [{"text": f"tick {step}"}]})
     )
