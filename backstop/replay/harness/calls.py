@@ -7,7 +7,7 @@ import builtins
 import contextvars
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final, Never
+from typing import Any, Final, Never, Protocol
 
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins import BasePlugin
@@ -175,10 +175,35 @@ class Calls:
         raise StepEnded
 
 
+class Answers(Protocol):
+    """What armed tools and models lead to."""
+
+    def asking(self, agent: str) -> None:
+        """Hear that this task is about to ask a model in the name of `agent`."""
+
+    async def execute(
+        self,
+        tool: Any,
+        args: dict[str, Any],
+        tool_context: Any,
+        original: Callable[..., Awaitable[Any]],
+    ) -> Any:
+        """Answer a tool's call."""
+
+    def generate(
+        self,
+        model: Any,
+        request: Any,
+        stream: bool,  # noqa: FBT001 - the framework's signature
+        original: Callable[..., AsyncIterator[Any]],
+    ) -> AsyncIterator[Any]:
+        """Answer a model request."""
+
+
 class ReplayPlugin(BasePlugin):
     """Arms tools and models just before they run; answers nothing itself."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Answers) -> None:
         super().__init__(PLUGIN_NAME)
         self._calls = calls
 

@@ -12,6 +12,7 @@ import contextlib
 import gc
 import importlib
 import json
+import logging
 import os
 import platform
 import socket
@@ -147,18 +148,28 @@ def _say(ends: Ends, word: bytes) -> None:
 
 def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     lookout = Lookout(scratch=chosen.scratch, notes=ends.notes)
-    framework_version()
+    version = framework_version()
     warm()
     # The framework is imported outside the barrier: it leaves compiled files behind, without
     # which every replay would compile it anew.
+    logging.disable(logging.WARNING)
     from .calls import Calls, ReplayPlugin
     from .frozen import Frozen
+    from .levers import nobody_listens, try_quiet
+    from .rehearsal import rehearse
     from .runs import Run, intercept, tune
 
     tune()
+    rehearse()
     sys.dont_write_bytecode = True
     held = _go_behind(chosen, lookout, ends)
     frozen = Frozen()
+
+    def rehearse_frozen() -> str:
+        frozen.begin(_IMPORT_TIME, 0)
+        return rehearse()
+
+    quiet = try_quiet(version, rehearse_frozen)
     frozen.begin(_IMPORT_TIME, 0)
     lookout.drop()
     lookout.report_to(_teller(channel, lookout))
@@ -167,6 +178,8 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     _take_effects(calls)
     candidate = load(chosen.agent, links=chosen.scratch / "agents")
     ready = _ready(candidate, held)
+    if quiet is not None and nobody_listens():
+        quiet.on()
     lookout.collect()
     _say(ends, b"I")
     gc.collect()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import sys
 from contextlib import aclosing
 from importlib.util import find_spec
 from typing import Any, Final
 
-from google.adk.agents.run_config import RunConfig
 from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 from google.adk.events.event import Event
 from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
@@ -25,6 +23,7 @@ from .frozen import Frozen
 from .lookout import Lookout
 from .sessions import ReplaySessions
 from .survey import is_guard
+from .trace import log_digest, run_config
 
 _GRACE_S: Final = 5.0
 _ABSENT: Final = ("google.adk.agents.remote_a2a_agent", "google.adk.a2a.agent._remote_a2a_agent")
@@ -74,7 +73,7 @@ class Run:
         self._frozen = frozen
         self._lookout = lookout
         self._pending: dict[str, Message] = {}
-        self._config = _run_config()
+        self._config = run_config()
 
     async def play(self, begin: Message) -> Message:
         """Play all steps that the driver gives; the `run_done` message without its id."""
@@ -104,7 +103,7 @@ class Run:
             "t": "run_done",
             "run": begin["run"],
             "events": len(session.events),
-            "digest": _log_digest(session.events),
+            "digest": log_digest(session.events),
         }
 
     def _runner(self, sessions: ReplaySessions, app_name: str) -> Runner:
@@ -203,17 +202,6 @@ class _Counted:
         self.events = 0
 
 
-def _run_config() -> RunConfig:
-    # The record bounds how often a model is asked; the framework's own bound would end a
-    # long run that production was given a larger one for.
-    try:
-        from google.adk.telemetry.context import TelemetryConfig
-    except ImportError:
-        return RunConfig(max_llm_calls=0)
-    telemetry = TelemetryConfig(genai_semconv_stability_opt_in="stable")
-    return RunConfig(max_llm_calls=0, telemetry=telemetry)
-
-
 def _plain(value: Any) -> Any:
     return json.loads(_state_text(value)) if value is not None else None
 
@@ -234,21 +222,6 @@ def _readable(value: Any) -> Any:
     except NotCanonical:
         return ascii(value)
     return value
-
-
-def _log_digest(events: list[Any]) -> str:
-    digest = hashlib.sha256()
-    for event in events:
-        digest.update(_event_text(event).encode("utf-8", "backslashreplace"))
-        digest.update(b"\n")
-    return digest.hexdigest()
-
-
-def _event_text(event: Any) -> str:
-    try:
-        return str(event.model_dump_json(exclude_none=True))
-    except ValueError:  # a payload that only the candidate knows how to spell
-        return ascii(event)
 
 
 def play(run: Run, begin: Message) -> Message:
