@@ -75,11 +75,18 @@ class Replay:
         return {tool.tool: tool.schema for tool in self.ready.tools}
 
 
-def replay(plan: Plan, sandbox: Sandbox, *, progress: Progress | None = None) -> Replay:
+def replay(
+    plan: Plan,
+    sandbox: Sandbox,
+    *,
+    progress: Progress | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Replay:
     """Replay every run of the ledger on the candidate.
 
-    Raises `SandboxError` or `WireError` where the candidate cannot be started or imported.
-    A candidate that breaks later makes runs not replayable instead, with the reason.
+    Open runs go first, then the newest; once `is_over` no run is begun any more, and those
+    left out say so (D6). Raises `SandboxError` or `WireError` where the candidate cannot be
+    started or imported; one that breaks later makes runs not replayable, with the reason.
     """
     driver = Driver(sandbox.start(plan.candidate))
     try:
@@ -87,10 +94,11 @@ def replay(plan: Plan, sandbox: Sandbox, *, progress: Progress | None = None) ->
     except BaseException:
         driver.close()
         raise
-    work = _Work(plan, sandbox, ready, progress)
+    work = _Work(plan, sandbox, ready, progress, is_over)
     outcomes = work.done(driver)
     in_ledger_order = [outcomes[run] for run in work.recordings]
-    escapes = (*work.escapes, *(e for outcome in in_ledger_order for e in outcome.escapes))
+    early = sorted(set(work.escapes))  # every process imports the same candidate
+    escapes = (*early, *(e for outcome in in_ledger_order for e in outcome.escapes))
     return Replay(
         header=_header(plan, ready, work.rules, tuple(dict.fromkeys(escapes))),
         intents=tuple(intent for outcome in in_ledger_order for intent in outcome.intents),
@@ -106,11 +114,17 @@ class _Work:
     """The runs of one replay, and the workers that share them."""
 
     def __init__(
-        self, plan: Plan, sandbox: Sandbox, ready: Ready, progress: Progress | None
+        self,
+        plan: Plan,
+        sandbox: Sandbox,
+        ready: Ready,
+        progress: Progress | None,
+        is_over: Callable[[], bool],
     ) -> None:
         self._plan = plan
         self._sandbox = sandbox
         self._progress = progress
+        self._is_over = is_over
         self._lock = threading.Lock()
         self._outcomes: dict[str, RunOutcome] = {}
         self.rules = rules_of(plan, ready.tools)
@@ -124,9 +138,14 @@ class _Work:
         with ThreadPoolExecutor(max_workers=workers) as pool:
             first = pool.submit(self._work, driver)
             others = [pool.submit(self._work, None) for _ in range(workers - 1)]
-            for worker in (first, *others):
-                worker.result()
-        return self._outcomes
+            try:
+                for worker in (first, *others):
+                    worker.result()
+            except BaseException:
+                # Whoever interrupts us waits for the runs at hand, not for all of them.
+                self._waiting.clear()
+                raise
+        return {**{run: _left_out(one) for run, one in self.recordings.items()}, **self._outcomes}
 
     def _work(self, driver: Driver | None) -> None:
         """Take runs until none waits; after a break go on in a new process."""
@@ -149,13 +168,22 @@ class _Work:
 
     def _next(self) -> Recording | None:
         with self._lock:
-            return self._waiting.pop() if self._waiting else None
+            return self._waiting.pop() if self._waiting and not self._is_over() else None
 
     def _finish(self, run: str, outcome: RunOutcome) -> None:
         with self._lock:
             self._outcomes[run] = outcome
             if self._progress is not None:
                 self._progress(len(self._outcomes), len(self.recordings))
+
+
+def _left_out(recording: Recording) -> RunOutcome:
+    run = recording.run
+    why = "left out, since the time for this replay was over"
+    return RunOutcome(
+        intents=(),
+        replayed=RunReplayed(run=run.id, steps_total=len(run.steps), not_replayable=why),
+    )
 
 
 class _Worker:

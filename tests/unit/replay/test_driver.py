@@ -446,3 +446,62 @@ def test_an_error_on_the_way_is_always_one_of_ours() -> None:
         except BackstopError:
             continue
         assert done.runs[0].not_replayable
+
+
+def test_d06_open_runs_go_first_and_what_time_left_out_is_named() -> None:
+    """D6: open runs, then the newest; those that were left out count against coverage."""
+    text = (
+        TEXT
+        + """
+    run r2
+    step s1
+    commit pay{vendor: acme, amount: 1}
+    advance
+    close complete
+    run r3
+    step s1
+    commit pay{vendor: acme, amount: 1}
+    advance
+    """
+    )
+    told = scenario(text)
+    done: list[int] = []
+    plan = Plan(header=told.header, events=told.events, ledger="d", candidate=AGENT)
+    found = replay(
+        plan,
+        ScriptedSandbox(script=faithful),
+        progress=lambda count, _: done.append(count),
+        is_over=lambda: len(done) == 2,
+    )
+    left = {run.run: run.not_replayable for run in found.runs}
+    assert list(left) == ["r1", "r2", "r3"]
+    assert left["r2"] is None
+    assert left["r3"] is None
+    assert left["r1"] == "left out, since the time for this replay was over"
+
+
+def test_an_interruption_ends_the_replay_after_the_runs_at_hand() -> None:
+    text = (
+        TEXT
+        + """
+    run r2
+    step s1
+    commit pay{vendor: acme, amount: 1}
+    advance
+    close complete
+    """
+    )
+    seen: list[str] = []
+
+    def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
+        seen.append(step["step"])
+        yield from faithful(step, state)
+
+    def interrupt(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    told = scenario(text)
+    plan = Plan(header=told.header, events=told.events, ledger="d", candidate=AGENT)
+    with pytest.raises(KeyboardInterrupt):
+        replay(plan, ScriptedSandbox(script=script), progress=interrupt)
+    assert seen == ["s1"]
