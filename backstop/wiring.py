@@ -32,7 +32,6 @@ from backstop.gate.diff import recorded
 from backstop.gate.judge import Asked, judge, rule_sets
 from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Written
 from backstop.ports import Sandbox
-from backstop.replay.coverage import uncovered
 from backstop.replay.service import Plan, Replay
 from backstop.replay.service import replay as replay_runs
 
@@ -49,7 +48,7 @@ class _Job:
     candidate: Path
     base: Path | None
     sandbox: Sandbox
-    isolated: bool
+    walls: bool
 
     @property
     def base_agent(self) -> Agent | None:
@@ -114,7 +113,7 @@ def _gate_agent(
     watch.lap("replay")
     verdict = judge(
         recorded(ledger),
-        replace(_asked(candidate), uncovered=_uncovered(job, ledger, candidate, control)),
+        _asked(candidate),
         control=None if control is None else _asked(control),
         declarations=rule_sets(ledger.header, job.agent.declarations, job.base_declarations),
         policies=policies,
@@ -181,7 +180,7 @@ def _job(request: ReplayRequest, config: Config, agent: Agent) -> _Job:
         candidate=candidate,
         base=request.base if config.gate.control == "base" else None,
         sandbox=sandbox(kind, config),
-        isolated=kind != "none",
+        walls=kind != "none",
     )
 
 
@@ -278,6 +277,8 @@ def _replayed(
         declarations=rule_sets(ledger.header, job.agent.declarations, job.base_declarations)[0],
         control={} if control is None else control.requests,
         is_control=job.base is not None and control is None,
+        base=None if control is None else control.ready,
+        walls=job.walls,
         workers=len(os.sched_getaffinity(0)),
     )
     # Two replays fill one bar: the control run is its first half.
@@ -300,20 +301,3 @@ def _asked(replayed: Replay) -> Asked:
         uncovered=header.uncovered,
         version=header.candidate,
     )
-
-
-def _uncovered(
-    job: _Job, ledger: Ledger, candidate: Replay, control: Replay | None
-) -> tuple[str, ...]:
-    """What the replay did not exercise: escapes, changed code, and missing walls (D7)."""
-    found = uncovered(
-        candidate.ready,
-        base=None if control is None else control.ready,
-        recorded=ledger.header.code,
-    )
-    walls = (
-        ()
-        if not job.isolated or "seccomp" in candidate.ready.isolation
-        else ("the candidate was not isolated: this system has no seccomp",)
-    )
-    return tuple(dict.fromkeys((*candidate.header.uncovered, *found, *walls)))

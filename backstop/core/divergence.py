@@ -246,7 +246,19 @@ class _Judge:
         )
 
     def _paired(self, row: RowCall, intent: IntentCall) -> None:
-        self._add(Kind.DUPLICATE, _why_paired(row, intent), row, intent)
+        reason = _why_paired(row, intent)
+        if reason is not Reason.MOVED and row.fingerprint == intent.fingerprint:
+            # Equal in every argument, defaults included: only the key rule tells them apart.
+            self._same_under_another_key(row, intent)
+        else:
+            self._add(Kind.DUPLICATE, reason, row, intent)
+
+    def _same_under_another_key(self, row: RowCall, intent: IntentCall) -> None:
+        """K3: a guard that looks under every rule finds it; no store holds an imported key."""
+        if row.source.guarded and row.tool not in self.rules.finds_old_keys:
+            self._add(Kind.DUPLICATE, Reason.REKEYED, row, intent)
+        else:
+            self.matched += 1
 
     def _renamed(self, found: Matching) -> None:
         """G6: a tool that went and a tool that came, in one step."""

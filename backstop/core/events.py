@@ -142,7 +142,8 @@ class CursorAdvanced(_Event, frozen=True, tag="cursor_advanced"):
 class ModelAnswered(_Event, frozen=True, tag="model"):
     """A model's answer. `ordinal` counts the agent's requests within the attempt, from 0.
 
-    `request` is None where the digests are not known (imported rows).
+    `request` is None where the digests are not known, `agent` empty where nobody knows who
+    asked (imported rows).
     """
 
     step: str

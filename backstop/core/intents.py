@@ -37,8 +37,9 @@ class Pass(StrEnum):
 class IntentsHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="intents"):
     """First line: which candidate was replayed against which ledger, under which declarations.
 
-    `declarations` are the candidate's, by tool; `guarded` names the tools on which the
-    candidate's harness reported the guard; `ledger` is the digest of the ledger replayed.
+    `declarations` are those that the keys were made under, by tool; `tools` are those that
+    the candidate has, `guarded` those on which its harness reported the guard; `ledger` is
+    the digest of the ledger replayed. `uncovered` names what the replay cannot speak for.
     """
 
     format: int
@@ -47,6 +48,7 @@ class IntentsHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", ta
     candidate: str = ""
     ledger: str = ""
     declarations: dict[str, Declaration] = {}
+    tools: tuple[str, ...] = ()
     guarded: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
 

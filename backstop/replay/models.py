@@ -3,13 +3,14 @@
 The rules are semantics.md A4 and A5: by request digests within the step, then by ordinal
 of the agent in the step's last attempt, then none. An answer for another request is still
 served, so that the code is exercised, but it is *drifted*, or *unknown* where the record
-does not say what was asked.
+does not say what was asked. Where it does not say who asked either, whoever asks is answered
+in turn.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -44,9 +45,10 @@ class Served:
 class Trust:
     """On what grounds an answer counts as one to the request that is asked (A5).
 
-    `version` is the candidate's content digest: what it wrote itself needs no proof.
-    `control` are the digests with which a control run asked where the record knows none, by
-    place of the answer. `unknown` accepts rows without digests: for the control run itself.
+    `version` is the candidate's content digest: rows that it wrote itself and that hold no
+    digests need no proof. `control` are the digests with which a control run asked, by place
+    of the answer: they stand beside the recorded ones, which another framework version may
+    have made. `unknown` accepts rows without digests: for the control run itself.
     """
 
     version: str = ""
@@ -61,6 +63,10 @@ class _StepModels:
     every: list[tuple[int, ModelAnswered]]
     followed: Mapping[str, list[tuple[int, ModelAnswered]]]
     served: set[int] = field(default_factory=set)
+
+    def of(self, agent: str) -> Sequence[tuple[int, ModelAnswered]]:
+        """The answers for `agent`: those that say so, or else those that name nobody."""
+        return self.followed.get(agent) or self.followed.get("") or ()
 
     @property
     def is_spent(self) -> bool:
@@ -89,8 +95,8 @@ class ModelRecord:
         return self._steps[step].is_spent
 
     def knows(self, step: str, agent: str) -> bool:
-        """Did `agent` ask its model in `step`?"""
-        return agent in self._steps[step].followed
+        """Did `agent` ask its model in `step`, for all that is recorded?"""
+        return bool(self._steps[step].of(agent))
 
     def _by_digest(
         self, models: _StepModels, agent: str, request: RequestDigests
@@ -99,29 +105,34 @@ class ModelRecord:
         alike = [
             (index, row)
             for index, row in models.every
-            if index not in models.served and self._recorded(index, row) == request
+            if index not in models.served and request in self._proofs(index, row)
         ]
         return next((found for found in alike if found[1].agent == agent), None) or next(
             iter(alike), None
         )
 
-    def _recorded(self, index: int, row: ModelAnswered) -> RequestDigests | None:
-        return row.request or self._trust.control.get(index)
+    def _proofs(self, index: int, row: ModelAnswered) -> list[RequestDigests]:
+        """The requests that this answer is known to answer."""
+        known = (row.request, self._trust.control.get(index))
+        return [request for request in known if request is not None]
 
     def _judged(self, index: int, row: ModelAnswered, request: RequestDigests) -> Served:
-        recorded = self._recorded(index, row)
-        if recorded == request or (row.v and row.v == self._trust.version):
+        proofs = self._proofs(index, row)
+        if request in proofs:
             return Served(index=index, answer=row)
-        if recorded is None:
-            drift = Drift.SAME if self._trust.unknown else Drift.UNKNOWN
+        if not proofs:
+            # A version's own rows are its own answers; where they hold digests these decide,
+            # for what lies outside its folder (framework, shared code) may have changed.
+            known = self._trust.unknown or (bool(row.v) and row.v == self._trust.version)
+            drift = Drift.SAME if known else Drift.UNKNOWN
             return Served(index=index, answer=row, drift=drift)
-        parts = tuple(part for part in PARTS if getattr(recorded, part) != getattr(request, part))
+        parts = tuple(part for part in PARTS if getattr(proofs[-1], part) != getattr(request, part))
         return Served(index=index, answer=row, drift=Drift.DRIFTED, parts=parts)
 
 
 def _by_ordinal(models: _StepModels, agent: str, ordinal: int) -> tuple[int, ModelAnswered] | None:
     """The agent's answer of that number; the first one left if a digest match took it."""
-    answers = models.followed.get(agent, [])
+    answers = models.of(agent)
     if ordinal < len(answers) and answers[ordinal][0] not in models.served:
         return answers[ordinal]
     return next((found for found in answers if found[0] not in models.served), None)

@@ -22,6 +22,7 @@ from backstop.errors import BackstopError
 from backstop.ports import Sandbox
 from backstop.replay.answers import Answers, Recording
 from backstop.replay.calls import known_calls
+from backstop.replay.coverage import uncovered
 from backstop.replay.driver import Driver, Played
 from backstop.replay.keyed import Known, declarations
 from backstop.replay.models import Trust
@@ -38,7 +39,8 @@ class Plan:
 
     `declarations` are the base's, by tool; `version` is the candidate's content digest as
     rows carry it. `control` are the requests of a base version's replay, which vouch for
-    rows that carry none; `is_control` says that this is that replay. `workers` is how many
+    rows that carry none; `is_control` says that this is that replay, `base` what it was made
+    of. `walls` says that the sandbox is to hold the candidate back. `workers` is how many
     processes to use.
     """
 
@@ -50,6 +52,8 @@ class Plan:
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     control: Mapping[int, RequestDigests] = field(default_factory=dict)
     is_control: bool = False
+    base: Ready | None = None
+    walls: bool = True
     workers: int = 1
 
 
@@ -312,8 +316,17 @@ def _header(plan: Plan, ready: Ready, rules: Rules, escapes: tuple[str, ...]) ->
         ledger=plan.ledger,
         declarations=dict(sorted(rules.candidate.items())),
         guarded=guarded_tools(ready.tools),
-        uncovered=escapes,
+        tools=tuple(sorted({tool.tool for tool in ready.tools})),
+        uncovered=tuple(dict.fromkeys((*escapes, *_not_exercised(plan, ready)))),
     )
+
+
+def _not_exercised(plan: Plan, ready: Ready) -> tuple[str, ...]:
+    """What this replay cannot speak for, whatever it asked (D7)."""
+    found = uncovered(ready, base=plan.base, recorded=plan.header.code)
+    if plan.walls and "seccomp" not in ready.isolation:
+        return (*found, "the candidate was not isolated: this system has no seccomp")
+    return found
 
 
 def guarded_tools(tools: Iterable[ToolSeen]) -> tuple[str, ...]:
@@ -322,14 +335,3 @@ def guarded_tools(tools: Iterable[ToolSeen]) -> tuple[str, ...]:
     for tool in tools:
         everywhere[tool.tool] = everywhere.get(tool.tool, True) and tool.guarded
     return tuple(sorted(tool for tool, guarded in everywhere.items() if guarded))
-
-
-def changed_code(base: Ready, candidate: Ready) -> tuple[str, ...]:
-    """D7: tools of both versions whose own code differs: no replay runs it."""
-    before = {(tool.agent, tool.tool): tool.code for tool in base.tools}
-    changed = {
-        tool.tool
-        for tool in candidate.tools
-        if before.get((tool.agent, tool.tool), tool.code) != tool.code
-    }
-    return tuple(f"what {tool} does inside changed" for tool in sorted(changed))

@@ -61,7 +61,10 @@ class EscapeSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ready(_Message, frozen=True, tag="ready"):
-    """The candidate is imported. `isolation` lists what holds: ``seccomp``, ``landlock``, ``audit``."""
+    """The candidate is imported.
+
+    `isolation` lists what holds it back: ``seccomp``, ``landlock``, ``audit``.
+    """
 
     id: int
     protocol: int

@@ -27,6 +27,7 @@ from google.adk.models.google_llm import Gemini
 
 from backstop.adapters.content import version_of
 from backstop.adapters.files import write_atomic
+from backstop.adk.code import tool_code
 from backstop.config import load
 from backstop.core.canon import CANON_VERSION
 from backstop.core.events import FORMAT, Event, Header
@@ -65,6 +66,7 @@ def header(declarations: Mapping[str, Declaration], version: str) -> Header:
         canon=CANON_VERSION,
         guarded=True,
         tools={name: known.digest for name, known in sorted(declarations.items())},
+        code={tool.name: tool_code(tool) for tool in sorted(TOOLS, key=lambda tool: tool.name)},
         declarations={known.digest: known for _, known in sorted(declarations.items())},
         versions={version: "v1"},
     )
@@ -105,13 +107,14 @@ def record() -> tuple[Header, list[Event]]:
     """The story, told by the guard: the header of the ledger and its events in order."""
     declarations = declared()
     version = version_of(HERE / "v1")
+    opening = header(declarations, version)
     journal = functools.partial(
         Journal, namespace=Namespace(agent=AGENT), declarations=declarations, version=version
     )
     world = World(app=agent.app, journal=journal)
     with staged(world):
         asyncio.run(world.live())
-    return header(declarations, version), list(world.store.read())
+    return opening, list(world.store.read())
 
 
 def main() -> int:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType
 from typing import Any, Final
 
+from ...adk.code import tool_code
 from ...core.canon import NotCanonical, canonical
 
 _SERVER_SIDE: Final = frozenset(
@@ -34,8 +32,6 @@ _CALLBACKS: Final = (
     "after_tool_callback",
     "on_tool_error_callback",
 )
-
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 
 Found = dict[str, Any]
 
@@ -160,7 +156,7 @@ def describe(tool: Any, *, agent: str, guarded: bool) -> Found:
         "schema": _schema(tool, function),
         "guarded": guarded,
         "long_running": bool(tool.is_long_running),
-        "code": code_digest(function if function is not None else type(tool).run_async),
+        "code": tool_code(tool),
     }
 
 
@@ -197,32 +193,6 @@ def _add_defaults(schema: Found, function: Callable[..., Any]) -> None:
             continue
         if name in schema.get("required", ()):
             schema["required"].remove(name)
-
-
-def code_digest(thing: Any) -> str:
-    """Digest of a callable's own code, lines and file names apart; empty if it has none."""
-    function = inspect.unwrap(thing) if callable(thing) else thing
-    function = getattr(function, "func", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        # An object that is called through its class.
-        method = getattr(type(function), "__call__", None)  # noqa: B004
-        code = getattr(method, "__code__", None)
-    if code is None:
-        return ""
-    defaults = (getattr(function, "__defaults__", None), _keyword_defaults(function))
-    text = _ADDRESS.sub("", f"{_code(code)}{defaults}")
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _keyword_defaults(function: Any) -> list[tuple[str, Any]]:
-    return sorted((getattr(function, "__kwdefaults__", None) or {}).items())
-
-
-def _code(code: CodeType) -> str:
-    constants = [_code(c) if isinstance(c, CodeType) else f"{type(c)}{c!r}" for c in code.co_consts]
-    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags)
-    return f"{code.co_name}{code.co_code.hex()}{constants}{names}"
 
 
 def _children(node: Any) -> Iterator[Any]:

@@ -392,6 +392,22 @@ def test_k2_a_changed_default_is_mutated(identity: tuple[str, ...] | None) -> No
     assert result.divergences[0].paths == ("/prio",)
 
 
+def test_k2_the_old_default_written_out_is_the_same_call() -> None:
+    """K2, K3: N changes the default and passes the old one; only the key rule differs."""
+
+    def mail(default: str) -> dict[str, Declaration]:
+        schema = {"properties": {"prio": {"type": "string", "default": default}}}
+        return {"mail": Declaration(tool="mail", schema=schema)}
+
+    to = call("mail", to="x")
+    row = out(to, declared=mail("normal"), guarded=False)
+    asked = ask(to.but(prio="normal"), declared=mail("high"))
+    under = rules(declared=mail("normal"), candidate=mail("high"))
+    assert found(compared([row], [asked], under)) == ["matched 1"]
+    guarded = out(to, declared=mail("normal"))
+    assert found(compared([guarded], [asked], under)) == ["DUPLICATE rekeyed"]
+
+
 def test_k3_a_match_that_needs_rekeying_is_a_duplicate_unless_the_guard_looks() -> None:
     """K3: a pull request sets `vendor: slug`; the store's documents keep their old ids."""
     slug = {"pay": Declaration(tool="pay", identity=("vendor",), fields={"vendor": ("slug",)})}

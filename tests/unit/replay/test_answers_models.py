@@ -41,6 +41,16 @@ def with_requests(told: Scenario | str, *names: str, v: str = "") -> Scenario:
     return replace(told, events=events)
 
 
+def with_versions(told: Scenario | str, v: str) -> Scenario:
+    """The scenario with its model rows written by a version, without digests."""
+    told = scenario(told) if isinstance(told, str) else told
+    events = [
+        msgspec.structs.replace(event, v=v) if isinstance(event, ModelAnswered) else event
+        for event in told.events
+    ]
+    return replace(told, events=events)
+
+
 def calls(reply: object) -> list[str]:
     """The tools that a model reply calls."""
     response = msgspec.json.decode(msgspec.json.encode(reply))["response"]
@@ -84,6 +94,21 @@ def test_a04_without_digests_the_ordinal_of_the_last_attempt_decides() -> None:
     asking.call("pay", vendor="acme")
     assert calls(asking.model(ordinal=1)) == []
     assert asking.model(ordinal=2).missing == "end_of_record"
+
+
+def test_a04_answers_that_name_no_agent_go_to_whoever_asks_in_turn() -> None:
+    """A4: an imported chat does not say who spoke; any agent of any name is answered."""
+    told = scenario(TEXT.replace("model mail", "model mail\nmodel"))
+    unnamed = [
+        msgspec.structs.replace(event, agent="") if isinstance(event, ModelAnswered) else event
+        for event in told.events
+    ]
+    asking = Asking(replace(told, events=unnamed)).step("s2")
+    assert calls(asking.model("front")) == ["mail"]
+    assert calls(asking.model("back")) == []
+    asking.call("mail", to="bo")
+    assert calls(asking.model("front", ordinal=1)) == []
+    assert asking.model("back", ordinal=1).missing == "end_of_record"
 
 
 def test_a04_an_attempt_that_asked_nothing_leaves_the_answers_of_the_one_before() -> None:
@@ -158,11 +183,29 @@ def test_a05_a_control_run_supplies_the_digests_that_the_record_lacks() -> None:
 
 def test_a05_what_the_candidate_wrote_itself_needs_no_proof() -> None:
     """A5: rows of the candidate's own version are not assumed."""
-    told = with_requests(TEXT, "one", v="me")
+    told = with_versions(TEXT, "me")
     asking = Asking(told, trust=Trust(version="me")).step("s1")
     assert asking.model(ordinal=0, request=same("other")).drift == "same"
     asking = Asking(told, trust=Trust(version="you")).step("s1")
+    assert asking.model(ordinal=0, request=same("other")).drift == "unknown"
+
+
+def test_a05_recorded_digests_decide_even_for_the_version_that_wrote_them() -> None:
+    """A5, ADR 0009: a folder's digest says nothing of the framework and of shared code."""
+    asking = Asking(with_requests(TEXT, "one", v="me"), trust=Trust(version="me")).step("s1")
     assert asking.model(ordinal=0, request=same("other")).drift == "drifted"
+
+
+def test_a05_a_control_run_vouches_beside_the_recorded_digests() -> None:
+    """A5: base and candidate on a newer framework ask alike; that is no drift of the change."""
+    told = with_requests(TEXT, "one", v="old")
+    base = Asking(told, trust=Trust(unknown=True)).step("s1")
+    base.model(ordinal=0, request=same("newer"))
+    trust = Trust(control=base.answers.requests)
+    asking = Asking(told, trust=trust).step("s1")
+    assert asking.model(ordinal=0, request=same("newer")).drift == "same"
+    asking = Asking(told, trust=trust).step("s1")
+    assert asking.model(ordinal=0, request=same("third")).drift == "drifted"
 
 
 def test_a_request_past_the_last_recorded_answer_ends_the_step() -> None:

@@ -40,7 +40,14 @@ def replayed(script: Any, text: str = TEXT, **options: Any) -> Replay:
     """Replay a text on a script."""
     told = scenario(text)
     sandbox = ScriptedSandbox(script=script, **options)
-    plan = Plan(header=told.header, events=told.events, ledger="d", candidate=AGENT, version="me")
+    plan = Plan(
+        header=told.header,
+        events=told.events,
+        ledger="d",
+        candidate=AGENT,
+        version="me",
+        walls=False,
+    )
     return replay(plan, sandbox)
 
 
