@@ -1,7 +1,7 @@
 """Builds the events of one run from what was said in it: what every importer shares.
 
 What a transcript does not tell is left out: no request digests (drift is *unknown*), no
-attempts, no cursors, no owner of a claim.
+attempts, no cursors, no owner of a claim, and not which agent spoke.
 """
 
 from __future__ import annotations
@@ -71,13 +71,12 @@ class Transcript:
         self._run = run
         self._namespace = namespace
         self._known = known
-        # ADK agent names are identifiers; configured names may hold a dash or a dot.
-        self._author = namespace.agent.replace("-", "_").replace(".", "_")
         self._steps = 0
         self._turns = 0
         self._ordinal = 0
         self._waiting: list[_Asked] = []
-        app = namespace.app or self._author
+        # ADK's app names are identifiers; configured names may hold a dash or a dot.
+        app = namespace.app or namespace.agent.replace("-", "_").replace(".", "_")
         self.events: list[Event] = [RunOpened(run=run, at=at, app=app, user="user", state=raw({}))]
 
     def user(self, text: str, *, at: str) -> None:
@@ -100,7 +99,7 @@ class Transcript:
                 run=self._run,
                 at=at,
                 step=self._step,
-                agent=self._author,
+                agent="",
                 ordinal=self._ordinal,
                 response=raw({"content": {"role": "model", "parts": parts}}),
             )
@@ -188,7 +187,6 @@ class Transcript:
                 tool=asked.call.tool,
                 key=asked.key,
                 fingerprint=asked.fingerprint,
-                agent=self._author,
                 call=asked.call.id,
                 decl=asked.declaration.digest,
                 args=raw(asked.call.arguments),
@@ -225,7 +223,6 @@ class Transcript:
                 step=asked.step,
                 tool=asked.call.tool,
                 key=asked.key,
-                agent=self._author,
                 call=asked.call.id,
                 decl=asked.declaration.digest,
                 args=raw(asked.call.arguments),

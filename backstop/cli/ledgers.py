@@ -81,7 +81,8 @@ def _detail(event: Event) -> str:
         case StepStarted():
             return f"{plain(event.step)}  cursor {event.cursor}, {plain(event.trigger)}"
         case ModelAnswered():
-            return f"{plain(event.step)}  {plain(event.agent)} #{event.ordinal}"
+            asked = f"{plain(event.agent)} #{event.ordinal}".lstrip()
+            return f"{plain(event.step)}  {asked}"
         case RunClosed():
             return plain(event.status)
         case _:

@@ -196,6 +196,15 @@ def _blocking(judged: Sequence[Judged], policy: Policy) -> list[str]:
     return [f"{kinds[kind]} {kind.value}" for kind in Kind if kinds[kind]]
 
 
+_REMEDIES: Final[Mapping[str, str]] = {
+    "unknown": (
+        ": the ledger does not say what its models were asked; a control run tells, "
+        "name the version that runs now by --base"
+    ),
+}
+"""What removes assumed steps, by drift."""
+
+
 def _gaps(comparison: Comparison, coverage: Coverage, policy: Policy) -> list[str]:
     """Why a pass would not be honest."""
     gaps: list[str] = []
@@ -210,7 +219,7 @@ def _gaps(comparison: Comparison, coverage: Coverage, policy: Policy) -> list[st
     if coverage.steps_assumed > policy.max_assumed_steps:
         gaps.append(
             f"{coverage.steps_assumed} steps are assumed (drift {coverage.drift}), "
-            f"{policy.max_assumed_steps} allowed"
+            f"{policy.max_assumed_steps} allowed{_REMEDIES.get(coverage.drift, '')}"
         )
     gaps += [f"run {run}: {why}" for run, why in sorted(comparison.regrouped.items())]
     gaps += [

@@ -153,7 +153,8 @@ class Answers:
     def _note_drift(self, agent: str, served: Served) -> None:
         if served.drift is Drift.SAME:
             return
-        self._drifted[agent].update(served.parts)
+        if served.parts:
+            self._drifted[agent].update(served.parts)
         if self._drift is not Drift.DRIFTED:
             self._drift = served.drift
         self._assume()

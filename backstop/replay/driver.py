@@ -117,6 +117,7 @@ class Driver:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         self._line = _Line(conversation)
+        self._speaker = ""
         self.escapes: list[str] = []
 
     def ready(self) -> Ready:
@@ -133,6 +134,7 @@ class Driver:
                     raise _cannot_load(fault)
                 case Ready() as ready if ready.protocol == PROTOCOL:
                     self._line.turn = ready.id
+                    self._speaker = _speaker(ready)
                     return ready
                 case Ready() as ready:
                     raise WireError(
@@ -145,7 +147,7 @@ class Driver:
 
     def play(self, run: RecordedRun, steps: Sequence[Step], answers: Answers) -> Played:
         """Replay `steps` of `run`; what ends it early is then in ``answers.failure``."""
-        return _Play(self._line, run, steps, answers).to_the_end()
+        return _Play(self._line, run, steps, answers, speaker=self._speaker).to_the_end()
 
     def quit(self) -> None:
         """Let the candidate go, if it still listens, and end the conversation."""
@@ -165,9 +167,16 @@ class _Play:
     """One run in play."""
 
     def __init__(
-        self, line: _Line, run: RecordedRun, steps: Sequence[Step], answers: Answers
+        self,
+        line: _Line,
+        run: RecordedRun,
+        steps: Sequence[Step],
+        answers: Answers,
+        *,
+        speaker: str,
     ) -> None:
         self._line = line
+        self._speaker = speaker
         self._run = run
         self._left = list(reversed(steps))
         self._first = steps[0] if steps else None
@@ -193,6 +202,9 @@ class _Play:
     def _begin(self) -> BeginRun:
         run, first = self._run, self._first
         handover = self._answers.replay is Pass.HANDOVER and first is not None
+        history: list[object] = []
+        if handover and first is not None:
+            history += session_before(run, first, speaker=self._speaker)
         return BeginRun(
             id=self._line.turn,
             run=run.id,
@@ -200,7 +212,7 @@ class _Play:
             user=run.user,
             at=first.at if handover and first is not None else run.at,
             state=members(first.state if handover and first is not None else run.state),
-            history=list(session_before(run, first)) if handover and first is not None else [],
+            history=history,
         )
 
     def _takes(self, message: FromHarness) -> bool:
@@ -288,6 +300,11 @@ class _Play:
                 f"the candidate asks without end in step {self._name}; bound its loop",
                 slug="agent-loops",
             )
+
+
+def _speaker(ready: Ready) -> str:
+    """The candidate's first agent that has a model: it speaks where nobody is recorded to."""
+    return next((agent.name for agent in ready.agents if agent.model), "")
 
 
 def _told(escape: Escape) -> str:

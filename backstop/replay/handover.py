@@ -20,15 +20,19 @@ from backstop.replay.attempts import began_anew
 Told: TypeAlias = dict[str, object]
 
 
-def session_before(run: RecordedRun, step: Step) -> Iterator[Told]:
-    """The events of the session before `step`, oldest first, as the framework's own."""
+def session_before(run: RecordedRun, step: Step, *, speaker: str) -> Iterator[Told]:
+    """The events of the session before `step`, oldest first, as the framework's own.
+
+    What nobody is recorded to have said was said by `speaker`: to the framework, words of an
+    agent that it does not know are words of another agent, retold.
+    """
     for earlier in run.steps:
         if earlier.cursor >= step.cursor:
             return
-        yield from _of_step(earlier)
+        yield from _of_step(earlier, speaker)
 
 
-def _of_step(step: Step) -> Iterator[Told]:
+def _of_step(step: Step, speaker: str) -> Iterator[Told]:
     message = msgspec.json.decode(step.message)
     if message is not None:
         yield _event(step, "user", message, at=step.at, name=f"{step.id}-message")
@@ -38,11 +42,12 @@ def _of_step(step: Step) -> Iterator[Told]:
         content = _content(answer)
         if answer.attempt < start or content is None:
             continue
+        author = answer.agent or speaker
         results = list(_results(content, index, free))
-        yield _event(step, answer.agent, content, at=answer.at, name=f"event-{index}")
+        yield _event(step, author, content, at=answer.at, name=f"event-{index}")
         if results:
             told = {"role": "user", "parts": results}
-            yield _event(step, answer.agent, told, at=answer.at, name=f"event-{index}-results")
+            yield _event(step, author, told, at=answer.at, name=f"event-{index}-results")
 
 
 def _event(step: Step, author: str, content: object, *, at: str, name: str) -> Told:
