@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Final
 
 from backstop.adapters.content import version_of
 from backstop.adapters.files import read_bytes
@@ -36,6 +37,8 @@ from backstop.replay.service import Plan, Replay
 from backstop.replay.service import replay as replay_runs
 
 Progress = Callable[[int, int], None]
+
+_GRACE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +197,8 @@ def sandbox(kind: str, config: Config) -> Sandbox:
             "the docker sandbox is not part of this version; run with --sandbox process",
             slug="sandbox-unknown",
         )
-    limits = Limits(memory=config.sandbox.memory, wall_s=config.sandbox.wall)
+    # The replay itself begins no run after `wall`; only what does not listen is ended later.
+    limits = Limits(memory=config.sandbox.memory, wall_s=config.sandbox.wall + _GRACE_S)
     return ProcessSandbox(bundle=write_bundle, module=MODULE, limits=limits, barred=kind != "none")
 
 
@@ -283,7 +287,8 @@ def _replayed(
     )
     # Two replays fill one bar: the control run is its first half.
     shown = progress and partial(_half, progress, job.base is not None, control is not None)
-    return replay_runs(plan, job.sandbox, progress=shown)
+    deadline = perf_counter() + job.config.sandbox.wall
+    return replay_runs(plan, job.sandbox, progress=shown, is_over=lambda: perf_counter() > deadline)
 
 
 def _half(progress: Progress, two: bool, second: bool, done: int, total: int) -> None:  # noqa: FBT001

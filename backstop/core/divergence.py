@@ -196,8 +196,12 @@ class _Judge:
         self.recorded_twice = len(twice)
         for row in missed:
             self._missed(row)
+        firsts = {(intent.group, intent.key): (row, intent) for row, intent in found.paired}
         for intent in found.intents:
-            self._add(Kind.EXTRA, _newness(intent), None, intent)
+            if (pair := firsts.get((intent.group, intent.key))) is not None:
+                self._repeat_of(*pair, intent)
+            else:
+                self._add(Kind.EXTRA, _newness(intent), None, intent)
 
     def _same(self, row: RowCall, intent: IntentCall) -> None:
         if row.rekeyed and row.source.guarded and row.tool not in self.rules.finds_old_keys:
@@ -227,13 +231,18 @@ class _Judge:
         if self._asked[ask] > 0:
             self._asked[ask] -= 1
             self.absorbed += 1
-        elif intent.source.override is not None:
+        else:
+            self._repeat_of(row, row, intent)
+
+    def _repeat_of(self, row: RowCall, first: RowCall | IntentCall, intent: IntentCall) -> None:
+        """G7: `first` is who took the key: the recorded call, or its counterpart in the replay."""
+        if intent.source.override is not None:
             self._add(Kind.EXTRA, Reason.DELIBERATE, row, intent)
         elif not self._guard_stops(row, intent):
             self._add(Kind.DUPLICATE, Reason.REPEATED, row, intent)
-        elif row.fingerprint != intent.fingerprint:
+        elif first.fingerprint != intent.fingerprint:
             self._add(Kind.MUTATED, Reason.CONFLICT, row, intent)
-        elif row.at != intent.at:
+        elif first.at != intent.at:
             self._add(Kind.EXTRA, Reason.SWALLOWED, row, intent)
         else:
             self.absorbed += 1

@@ -317,6 +317,13 @@ def test_g7_a_repeat_in_another_step_is_swallowed() -> None:
     assert found(compared([out(remind)], asked, GUARDED)) == ["EXTRA swallowed", "matched 1"]
 
 
+def test_g7_a_relabelled_call_asked_twice_is_one_finding_where_a_guard_sits() -> None:
+    """G7: the second ask of the new key meets the first; without a guard it goes out again."""
+    asked = [ask(RENAMED), ask(RENAMED)]
+    assert found(compared([out(ACME)], asked, GUARDED)) == ["DUPLICATE relabelled", "absorbed 1"]
+    assert found(compared([out(ACME)], asked)) == ["DUPLICATE relabelled", "DUPLICATE repeated"]
+
+
 def test_g7_what_the_guard_answered_in_history_it_answers_again() -> None:
     """G7: the version that wrote the record asks twice too; that is no finding."""
     remind = call("remind", to="x")
