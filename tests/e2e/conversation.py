@@ -58,7 +58,10 @@ class Heard:
 
 @dataclass
 class Driver:
-    """Plays `runs` runs of the same `steps`; `models` are the answers in each, in order."""
+    """Plays `runs` runs of the same `steps`; `models` are the answers in each, in order.
+
+    A step is a message, or makes one of what was heard so far.
+    """
 
     agent: Path
     steps: Sequence[object] = (message("go"),)
@@ -106,10 +109,10 @@ class Driver:
                 heard.ready = said
                 return [self._next_run(heard, said.id)]
             case wire.RunReady():
-                return [self._next_step(said.id)]
+                return [self._next_step(heard, said.id)]
             case wire.StepDone():
                 heard.steps.append(said)
-                return [self._next_step(said.id)]
+                return [self._next_step(heard, said.id)]
             case wire.RunDone():
                 heard.runs.append(said)
                 return [self._next_run(heard, said.id)]
@@ -143,8 +146,10 @@ class Driver:
             id=number, run=f"run-{done}", app="", user="u", at=AT, **dict(self.begin)
         )
 
-    def _next_step(self, number: int) -> wire.FromDriver:
+    def _next_step(self, heard: Heard, number: int) -> wire.FromDriver:
         if not self._left:
             return wire.EndRun(id=number)
         name = f"step-{len(self.steps) - len(self._left)}"
-        return wire.BeginStep(id=number, step=name, at=AT, seed=11, message=self._left.pop(0))
+        step = self._left.pop(0)
+        said = step(heard) if callable(step) else step
+        return wire.BeginStep(id=number, step=name, at=AT, seed=11, message=said)

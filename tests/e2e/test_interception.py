@@ -16,7 +16,7 @@ from google.genai import types
 
 from backstop.adk.arming import arm, arm_model
 from backstop.replay import wire
-from tests.e2e.conversation import AGENTS, Driver, Heard, call, response, text
+from tests.e2e.conversation import AGENTS, Driver, Heard, call, message, response, text
 
 ORDERS = [response(call("order", sku="abc"), call("look", sku="x")), response(text("done"))]
 
@@ -206,6 +206,55 @@ def test_a_step_without_an_answer_ends_and_the_next_one_begins(missing: str) -> 
     expected = "end_of_record" if missing == "end_of_record" else "unanswered"
     assert [step.outcome for step in heard.steps] == [expected, "end_of_record"]
     assert heard.faults == []
+
+
+def approved(heard: Heard) -> dict[str, Any]:
+    """A person's answer to the call that the first step left open, days later."""
+    answer = {
+        "id": heard.steps[0].pending[0]["id"],
+        "name": "approve",
+        "response": {"status": "approved"},
+    }
+    return {"role": "user", "parts": [{"function_response": answer}]}
+
+
+@pytest.mark.parametrize("window", [None, 0])
+def test_s4_an_answer_from_outside_resumes_the_turn_that_asked(window: int | None) -> None:
+    """S4: an approval names the call id of this replay, also under a window."""
+    heard = Driver(
+        agent=AGENTS / "workshop",
+        models=[
+            response(call("approve", what="it")),
+            response(text("asked")),
+            response(text("ok")),
+        ],
+        steps=[message("go"), approved],
+        answer=workshop_answer,
+        begin={"window": window},
+    ).run()
+    assert [step.outcome for step in heard.steps] == ["done", "done"], heard.steps
+    assert heard.steps[0].pending
+    assert heard.steps[1].pending == []
+    assert [asked.agent for asked in heard.models] == ["asker"] * 3
+
+
+def test_a_run_begins_with_the_history_that_it_is_handed() -> None:
+    def run(history: list[object]) -> Heard:
+        return Driver(
+            agent=AGENTS / "orders",
+            models=[response(text("done"))],
+            begin={"history": history, "state": {"after_model": 40}},
+        ).run()
+
+    told = {
+        "author": "orders",
+        "invocation_id": "old",
+        "content": response(text("before"))["content"],
+    }
+    with_history, without = run([told]), run([])
+    assert with_history.models[0].contents != without.models[0].contents
+    assert with_history.steps[0].state["after_model"] == 41
+    assert with_history.runs[0].events == without.runs[0].events + 1
 
 
 # The naive ways, in this process: they show what the fixtures above would miss.

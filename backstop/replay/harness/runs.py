@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 from contextlib import aclosing
@@ -31,6 +32,8 @@ _ABSENT: Final = ("google.adk.agents.remote_a2a_agent", "google.adk.a2a.agent._r
 
 def tune() -> None:
     """What makes every replay cheaper and changes nothing that can be seen."""
+    # A session's events live to the end of the run: looking at them often finds no garbage.
+    gc.set_threshold(50_000, 20, 50)
     if find_spec("a2a") is None:
         for name in _ABSENT:
             # The framework tries to import it at every turn, and fails at every turn.
@@ -93,6 +96,7 @@ class Run:
         runner = self._runner(sessions, app_name)
         answer = await self._channel.ask({"t": "run_ready"})
         while answer["t"] == "step":
+            sessions.reach_back_to(session, _answered_calls(answer["message"]))
             step = await self._step(runner, answer, user=user, run=begin["run"])
             step["state"] = Raw(_state_text(sessions.state_of(session)))
             self._lookout.collect()
@@ -186,6 +190,13 @@ class Run:
                         "args": _plain(original.get("args") or {}),
                     }
                 self._pending[call.id] = told
+
+
+def _answered_calls(message: Any) -> set[str]:
+    """The ids of the calls that a message answers from outside."""
+    content = types.Content.model_validate(message)
+    answers = [part.function_response for part in content.parts or ()]
+    return {answer.id for answer in answers if answer is not None and answer.id}
 
 
 def _cancel_all_but_this() -> None:

@@ -26,12 +26,29 @@ class ReplaySessions(BaseSessionService):
 
     def __init__(self, window: int | None = None) -> None:
         self._window = window
+        self._at_least = 0
         self._sessions: dict[tuple[str, str, str], Session] = {}
         self._shared: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def stored(self, app_name: str, user_id: str, session_id: str) -> Session:
         """The session as it is kept, with all its events and its own state."""
         return self._sessions[app_name, user_id, session_id]
+
+    def reach_back_to(self, session: Session, calls: set[str]) -> None:
+        """Let the next views reach back to where the turn of these calls began.
+
+        An answer from outside resumes that turn, and a runner that cannot see it refuses.
+        """
+        self._at_least = 0
+        turns = {
+            event.invocation_id
+            for event in (session.events if calls else ())
+            if any(call.id in calls for call in event.get_function_calls())
+        }
+        for index, event in enumerate(session.events):
+            if event.invocation_id in turns:
+                self._at_least = len(session.events) - index
+                return
 
     async def create_session(
         self,
@@ -123,5 +140,6 @@ class ReplaySessions(BaseSessionService):
         # A whole view shares the list of events itself, and so costs the same at any length.
         events = session.events
         if window is not None:
-            events = session.events[-window:] if window else []
+            shown = max(window, self._at_least)
+            events = session.events[-shown:] if shown else []
         return session.model_copy(update={"events": events, "state": state})
