@@ -14,7 +14,7 @@ from backstop.replay.bundle import MODULE, write_bundle
 from tests.e2e.conversation import AGENTS, Driver, Heard, call, response, text
 
 MODELS = [response(call("pay", amount=1)), response(text("done"))]
-IN_TIME = Limits(silence_s=8.0)
+IN_TIME = Limits(silence_s=60.0)
 
 
 def rough(way: str, *, runs: int = 1, limits: Limits = IN_TIME) -> Heard:

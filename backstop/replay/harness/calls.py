@@ -256,7 +256,7 @@ def _loaded(name: str) -> type[Exception] | None:
         if kind in seen:
             continue
         seen.add(kind)
-        if kind.__name__ == name and not issubclass(kind, asyncio.CancelledError):
+        if kind.__name__ == name:
             return kind
         waiting.extend(kind.__subclasses__())
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from pathlib import Path
@@ -45,17 +46,23 @@ def framework_version() -> str:
 
 
 def warm() -> None:
-    """Import what loading an agent imports of the framework and its libraries."""
-    import google.adk.cli.utils.agent_loader
-    import google.adk.workflow  # noqa: F401
+    """Import what loading and running agents imports of the framework and its libraries.
+
+    Much of it loads when an agent first runs, so one of ours does. A version too old for
+    that one is told of later, if the candidate needs what it lacks.
+    """
+    with contextlib.suppress(ImportError, AttributeError, TypeError, ValueError):
+        from .rehearsal import rehearse
+
+        rehearse()
 
 
-def load(folder: Path, *, links: Path) -> Candidate:
+def load(folder: Path, *, links: Path, adk: str) -> Candidate:
     """Import the agent in `folder`. Raises `Unusable`, naming the place in the candidate.
 
-    A folder whose name is no Python name is imported through a link below `links`.
+    A folder whose name is no Python name is imported through a link below `links`; `adk` is
+    the framework's version.
     """
-    adk = framework_version()
     if not folder.is_dir():
         raise Unusable("agent-missing", f"there is no agent folder {folder.name}", str(folder))
     loaded = _import(_importable(folder, links), folder)

@@ -50,14 +50,21 @@ class QuietTelemetry:
         setattr(module, name, by)
 
 
-def try_quiet(version: str, rehearse: Callable[[], str]) -> QuietTelemetry | None:
-    """The switch, off, if a rehearsal comes out the same with telemetry and without it."""
+def quiet_telemetry(version: str, freeze: Callable[[], None]) -> QuietTelemetry | None:
+    """The switch, off, if our own agent's event log is the same with telemetry and without.
+
+    `freeze` puts time, ids and chance back to where they were, before each rehearsal.
+    """
     if version not in TRIED_ON:
         return None
+    from .rehearsal import rehearse
+
     quiet = QuietTelemetry()
-    loud = rehearse()
     try:
+        freeze()
+        loud = rehearse()
         quiet.on()
+        freeze()
         same = rehearse() == loud
     except Exception:  # noqa: BLE001 - an internal that is not what it was: leave all as it is
         return None

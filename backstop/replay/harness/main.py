@@ -149,34 +149,27 @@ def _say(ends: Ends, word: bytes) -> None:
 def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     lookout = Lookout(scratch=chosen.scratch, notes=ends.notes)
     version = framework_version()
-    warm()
-    # The framework is imported outside the barrier: it leaves compiled files behind, without
-    # which every replay would compile it anew.
+    # The framework is imported and rehearsed outside the barrier: it leaves compiled files
+    # behind, without which every replay would compile it anew.
     logging.disable(logging.WARNING)
+    warm()
     from .calls import Calls, ReplayPlugin
     from .frozen import Frozen
-    from .levers import nobody_listens, try_quiet
-    from .rehearsal import rehearse
+    from .levers import nobody_listens, quiet_telemetry
     from .runs import Run, intercept, tune
 
     tune()
-    rehearse()
     sys.dont_write_bytecode = True
     held = _go_behind(chosen, lookout, ends)
     frozen = Frozen()
-
-    def rehearse_frozen() -> str:
-        frozen.begin(_IMPORT_TIME, 0)
-        return rehearse()
-
-    quiet = try_quiet(version, rehearse_frozen)
+    quiet = quiet_telemetry(version, lambda: frozen.begin(_IMPORT_TIME, 0))
     frozen.begin(_IMPORT_TIME, 0)
     lookout.drop()
     lookout.report_to(_teller(channel, lookout))
     calls = Calls(channel=channel, frozen=frozen, lookout=lookout)
     intercept(ReplayPlugin(calls))
     _take_effects(calls)
-    candidate = load(chosen.agent, links=chosen.scratch / "agents")
+    candidate = load(chosen.agent, links=chosen.scratch / "agents", adk=version)
     ready = _ready(candidate, held)
     if quiet is not None and nobody_listens():
         quiet.on()

@@ -1,0 +1,78 @@
+"""What a candidate is loaded as, and the errors that a recorded failure is raised as."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backstop.replay.harness.calls import recorded_error
+from backstop.replay.harness.candidate import Unusable, load, place, said
+from backstop.replay.harness.levers import QuietTelemetry, quiet_telemetry
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+AGENTS = Path(__file__).parents[2] / "agents"
+
+
+@pytest.mark.parametrize("version", ["2.0.0", "2.10.3"])
+def test_a_workflow_on_a_framework_too_old_for_it_is_refused(tmp_path: Path, version: str) -> None:
+    with pytest.raises(Unusable, match=r"2\.11 or later") as caught:
+        load(AGENTS / "workshop", links=tmp_path, adk=version)
+    assert caught.value.slug == "agent-adk-too-old"
+
+
+@pytest.mark.parametrize(
+    ("agent", "version"), [("workshop", "2.11.0"), ("workshop", "3.0.0"), ("orders", "2.10.0")]
+)
+def test_any_other_pair_is_loaded(tmp_path: Path, agent: str, version: str) -> None:
+    loaded = load(AGENTS / agent, links=tmp_path, adk=version)
+    assert loaded.name == agent
+    assert loaded.root.name == agent
+
+
+class Own(Exception):
+    """A user's own exception, which wants two arguments."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(one, two)
+
+
+def test_a_recorded_error_is_of_the_class_that_handlers_know() -> None:
+    assert type(recorded_error("ValueError", "no")) is ValueError
+    assert type(recorded_error("Own", "no")) is Own
+    assert str(recorded_error("Own", "no")) == "no"
+    unknown = recorded_error("NeverHeardOf", "no")
+    assert (type(unknown).__name__, str(unknown)) == ("NeverHeardOf", "no")
+
+
+@pytest.mark.parametrize("name", ["KeyboardInterrupt", "SystemExit", "CancelledError"])
+def test_a_recorded_error_never_ends_the_harness(name: str) -> None:
+    assert isinstance(recorded_error(name, "no"), Exception)
+
+
+class Silent(Exception):
+    """Raises even when it is printed."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_an_exception_is_told_in_one_line() -> None:
+    assert said(ValueError("two\nlines")) == "ValueError: two lines"
+    assert said(Silent()) == "Silent:"
+    assert place(ValueError(), Path("/nowhere")) == "/nowhere"
+
+
+def test_quiet_telemetry_is_for_versions_that_it_was_tried_on() -> None:
+    assert quiet_telemetry("1.0.0", lambda: None) is None
+
+
+def test_quiet_telemetry_can_be_taken_back() -> None:
+    from google.adk.telemetry import _instrumentation, tracing
+
+    before = (_instrumentation.stream_in_scope, vars(tracing).copy())
+    quiet = QuietTelemetry()
+    quiet.on()
+    assert _instrumentation.stream_in_scope is not before[0]
+    quiet.off()
+    assert (_instrumentation.stream_in_scope, vars(tracing)) == before
