@@ -65,12 +65,7 @@ MAY_BE_OUT: Final = frozenset({Outcome.COMMITTED, Outcome.IN_DOUBT, Outcome.OPEN
 """Rows that match and pair like committed ones (semantics.md G2)."""
 
 
-def _nothing() -> msgspec.Raw:
-    return NOTHING
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Row:
+class Row(msgspec.Struct, kw_only=True, eq=False):
     """One call of an effect that history holds; `index` is its claim's place in the ledger.
 
     `cursor` is its step's place in the run. `guarded` says that a guard wrote it. Compared
@@ -95,9 +90,9 @@ class Row:
     call: str = ""
     at: str = ""
     settled_at: str = ""
-    result: msgspec.Raw = field(default_factory=_nothing)
+    result: msgspec.Raw = NOTHING
     error: Failure | None = None
-    state_delta: msgspec.Raw = field(default_factory=_nothing)
+    state_delta: msgspec.Raw = NOTHING
 
 
 @dataclass(slots=True, kw_only=True)

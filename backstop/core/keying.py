@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Generic, TypeAlias, TypeVar
 
+import msgspec
+
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, parse
 from backstop.core.history import History, Row
 from backstop.core.identity import (
@@ -81,8 +83,7 @@ class Rules:
         return tool not in self.declared
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Call(Generic[S]):
+class Call(msgspec.Struct, Generic[S], kw_only=True, eq=False):
     """A row or an intent with its key under the rules; compared by identity.
 
     `group` is the run, or `EVERY_RUN`. `rekeyed` says that the stored key is another one.
@@ -204,9 +205,14 @@ def _key(
     """Key every call of an effect; what `is_current` says is asked once for each kind."""
     calls: list[Call[S]] = []
     unkeyed: list[Unkeyed] = []
-    current: dict[tuple[str, str], bool] = {}
+    known: dict[tuple[str, str], tuple[Declaration, bool, bool]] = {}
     for place, source in enumerate(sources):
-        declaration = rules.judged(source.tool)
+        kind = kind_of(source)
+        if (told := known.get(kind)) is None:
+            declaration = rules.judged(source.tool)
+            told = declaration, declaration.scope is Scope.AGENT, is_current(source, declaration)
+            known[kind] = told
+        declaration, everywhere, current = told
         if not declaration.effect:
             continue
         call = Call(
@@ -214,15 +220,12 @@ def _key(
             tool=declaration.tool,
             key=source.key,
             fingerprint=source.fingerprint,
-            group=EVERY_RUN if declaration.scope is Scope.AGENT else source.run,
+            group=EVERY_RUN if everywhere else source.run,
             place=place,
             rules=rules,
             declaration=declaration,
         )
-        kind = kind_of(source)
-        if kind not in current:
-            current[kind] = is_current(source, declaration)
-        if (current[kind] and source.key) or _keyed_anew(call, unkeyed):
+        if (current and source.key) or _keyed_anew(call, unkeyed):
             calls.append(call)
     return calls, unkeyed
 

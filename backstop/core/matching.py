@@ -87,6 +87,8 @@ def _take(
     by: By,
 ) -> tuple[list[RowCall], list[IntentCall]]:
     """Match calls that are equal `by`; an intent takes the latest row not after it."""
+    if not rows or not intents:
+        return rows, intents
     waiting: dict[Hashable, list[RowCall]] = defaultdict(list)
     for row in rows:
         waiting[by(row)].append(row)
@@ -105,6 +107,8 @@ def _take(
 
 
 def _nearest(rows: Sequence[RowCall], cursor: int) -> RowCall:
+    if len(rows) == 1:
+        return rows[0]
     earlier = [row for row in rows if row.source.cursor <= cursor]
     if earlier:
         # Of rows in one step the first: that is the order in which they were answered.
@@ -124,6 +128,8 @@ def _spend(
     by: By,
 ) -> list[IntentCall]:
     """Failed and blocked rows use up one intent each, of those that they answered."""
+    if not answered:
+        return intents
     left: list[IntentCall] = []
     for intent in intents:
         row = answered.get(_answer(intent))
