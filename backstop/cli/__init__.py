@@ -64,12 +64,15 @@ def run(
         told = _told(error)
     except KeyboardInterrupt:
         told = Interrupted("stopped by Ctrl-C; nothing was decided: run it again")
-    if isinstance(told, OutputClosed):
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # A closed pipe or a full disk: the interpreter would try again at its exit, and fail.
         _silence(sys.stdout)
     try:
         sys.stderr.write(f"error[{told.slug}]: {plain(str(told))}\n")
         sys.stderr.flush()
-    except BrokenPipeError:
+    except OSError:
         _silence(sys.stderr)
     return told.exit_code
 
