@@ -1,8 +1,9 @@
 """The strict reader of a ledger: trusts nothing, and streams.
 
 Each line goes through the strict parser. What the lines say must hang together: links, heads,
-counts and digest as the seal says; declarations that rows name; the order of runs, steps and
-attempts; the lifecycle of every claim; and no effect skipped in silence. A file that is not as
+counts and digest as the seal says; declarations that rows name; keys and fingerprints, which are
+worked out again; the order of runs, steps and attempts; the lifecycle of every claim; and no
+effect skipped in silence. A file that is not as
 it was sealed is reported as such before anything that its lines say.
 """
 
@@ -16,6 +17,7 @@ import msgspec
 
 from backstop.core.audit import Audit, Finding
 from backstop.core.events import CallBlocked, EffectClaimed, Event, Header, Seal, ToolRead
+from backstop.core.keycheck import Keys, false_declaration
 from backstop.core.lifecycle import Lives
 from backstop.core.lines import Lines
 from backstop.core.order import Order
@@ -108,9 +110,9 @@ class _Walk:
         self._effects = 0
         self._first = ""
         self._last = ""
-        for tool, named in header.tools.items():
-            if named not in header.declarations:
-                self._refuse(f"tool {tool!r} names a declaration that is not there", 1)
+        self._keys = Keys(header)
+        if wrong := false_declaration(header):
+            self._refuse(wrong, 1)
 
     def line(self, row: bytes) -> None:
         """Take one event's line into account."""
@@ -148,6 +150,8 @@ class _Walk:
             self._refuse(wrong, number, slug="ledger-order")
         elif wrong := _undeclared(event, self._header):
             self._refuse(wrong, number)
+        elif false := self._keys.false(event):
+            self._refuse(false, number, slug="ledger-key")
         elif illegal := self._lives.follow(event):
             self._refuse(illegal.reason, number, slug="ledger-lifecycle")
         else:
@@ -197,6 +201,10 @@ def _undeclared(event: Event, header: Header) -> str | None:
                 return f"declaration {event.decl!r} of {event.tool!r} is not in the header"
             if event.tool != named.tool and event.tool not in named.aliases:
                 return f"declaration {event.decl!r} is of {named.tool!r}, not of {event.tool!r}"
+            # Of a blocked call nothing went out, so it may be either.
+            if not isinstance(event, CallBlocked) and named.effect is isinstance(event, ToolRead):
+                stands, said = ("a read", "an effect") if named.effect else ("an effect", "a read")
+                return f"a call of {event.tool!r} stands there as {stands}, and is declared {said}"
             return None
         case _:
             return None
