@@ -27,8 +27,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledg
 
     `declarations` maps a declaration's short digest to the declaration that rows name by
     it; `tools` says which of them is current for each tool, and `code` the digest of the
-    tool's own code then; `versions` labels the writing versions' content digests. `source` is ``guard`` or ``import:<kind>``; `guarded` says
-    that repeats of a key were absorbed while it was written.
+    tool's own code then; `versions` labels the writing versions' content digests. `source`
+    is ``guard`` or ``import:<kind>``; `guarded` says that repeats of a key were absorbed
+    while it was written.
     """
 
     format: int
