@@ -6,6 +6,7 @@ Reads files, starts sandboxes, and hands values to services that know nothing of
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -182,13 +183,14 @@ def _job(request: ReplayRequest, config: Config, agent: Agent) -> _Job:
         base_config=base_config,
         candidate=candidate,
         base=request.base if config.gate.control == "base" else None,
-        sandbox=sandbox(kind, config),
+        # The interpreter starts outside the barrier: a pull request does not choose it.
+        sandbox=sandbox(kind, config, python=(base_config or config).sandbox.python),
         walls=kind != "none",
     )
 
 
-def sandbox(kind: str, config: Config) -> Sandbox:
-    """The sandbox of a kind, within the configured bounds."""
+def sandbox(kind: str, config: Config, *, python: str | None = None) -> Sandbox:
+    """The sandbox of a kind, within the configured bounds; `python` runs the candidate."""
     from backstop.adapters.process import Limits, ProcessSandbox
     from backstop.replay.bundle import MODULE, write_bundle
 
@@ -199,7 +201,13 @@ def sandbox(kind: str, config: Config) -> Sandbox:
         )
     # The replay itself begins no run after `wall`; only what does not listen is ended later.
     limits = Limits(memory=config.sandbox.memory, wall_s=config.sandbox.wall + _GRACE_S)
-    return ProcessSandbox(bundle=write_bundle, module=MODULE, limits=limits, barred=kind != "none")
+    return ProcessSandbox(
+        bundle=write_bundle,
+        module=MODULE,
+        python=python or sys.executable,
+        limits=limits,
+        barred=kind != "none",
+    )
 
 
 def _ledger(agent: Agent) -> Ledger:

@@ -82,7 +82,9 @@ class ProcessSandbox:
             )
         except OSError as error:
             shutil.rmtree(home, ignore_errors=True)
-            raise SandboxError(f"cannot start {self.python}: {error}; check --python") from None
+            raise SandboxError(
+                f"cannot start {self.python}: {error}; check sandbox.python"
+            ) from None
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
             raise

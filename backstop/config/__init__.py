@@ -53,9 +53,13 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """Where a candidate runs: memory in bytes, wall time in seconds for the whole replay."""
+    """Where a candidate runs: memory in bytes, wall time in seconds for the whole replay.
+
+    `python` is the interpreter with the candidate's packages; None is our own.
+    """
 
     kind: str
+    python: str | None
     memory: int
     cpus: float
     wall: int
@@ -137,7 +141,7 @@ def loads(text: str, *, name: str, root: Path) -> Config:
         file=name,
         agents={key: _agent(key, agent, root) for key, agent in model.agents.items()},
         gate=model.gate,
-        sandbox=_sandbox(model.sandbox),
+        sandbox=_sandbox(model.sandbox, root),
     )
 
 
@@ -202,9 +206,14 @@ def _declaration(tool: str, model: ToolModel) -> Declaration:
     )
 
 
-def _sandbox(model: SandboxModel) -> Sandbox:
+def _sandbox(model: SandboxModel, root: Path) -> Sandbox:
+    python = model.python
+    if python is not None and "/" in python:
+        # As it is named, never resolved: the link in a virtual environment is what makes it one.
+        python = str((root / python).absolute())
     return Sandbox(
         kind=model.kind,
+        python=python,
         memory=memory_bytes(model.memory),
         cpus=model.cpus,
         wall=wall_seconds(model.wall),

@@ -141,6 +141,11 @@ class SandboxModel(_Model):
     """Where a candidate's code runs, and its bounds."""
 
     kind: Literal["process", "docker", "none"] = "process"
+    python: Text | None = Field(
+        default=None,
+        description="The interpreter with the agents' packages, where it is not Backstop's own. "
+        "It starts outside the sandbox; of a base and a candidate, the base's word counts.",
+    )
     memory: Size = "1g"
     cpus: float = Field(default=1, gt=0, le=64)
     wall: Span = "300s"

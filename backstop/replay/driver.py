@@ -47,12 +47,14 @@ _ASKS_AT_LEAST: Final = 2_000
 _ASKS_PER_RECORDED: Final = 20
 _LOAD_SLUGS: Final = frozenset(
     {
+        "adk-missing",
         "agent-adk-too-old",
         "agent-exited",
         "agent-hangs",
         "agent-import",
         "agent-missing",
         "agent-no-root",
+        "clock-missing",
     }
 )
 _ENCODER: Final = msgspec.json.Encoder()

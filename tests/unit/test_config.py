@@ -33,7 +33,7 @@ agents:
         schema: {type: object, properties: {note: {type: string, default: ""}}}
       lookup: {effect: false}
 gate: {fail_on: [duplicate, missing], control: none, max_assumed_steps: 2, allow_empty: true}
-sandbox: {kind: docker, memory: 512m, cpus: 0.5, wall: 5m}
+sandbox: {kind: docker, python: env/bin/python, memory: 512m, cpus: 0.5, wall: 5m}
 """
 
 MINIMAL = "version: 1\nagents:\n  a: {path: x}\n"
@@ -71,7 +71,13 @@ def test_everything_that_can_be_said_is_read() -> None:
     assert [kind.value for kind in found.gate.fail_on] == ["duplicate", "missing"]
     assert (found.gate.control, found.gate.max_assumed_steps) == ("none", 2)
     assert found.gate.allow_empty
-    assert found.sandbox == config.Sandbox(kind="docker", memory=512 << 20, cpus=0.5, wall=300)
+    assert found.sandbox == config.Sandbox(
+        kind="docker",
+        python="/project/env/bin/python",
+        memory=512 << 20,
+        cpus=0.5,
+        wall=300,
+    )
 
 
 def test_what_is_left_out_takes_the_cautious_default() -> None:
@@ -81,7 +87,13 @@ def test_what_is_left_out_takes_the_cautious_default() -> None:
     assert agent.declarations == {}
     assert [kind.value for kind in found.gate.fail_on] == ["duplicate"]
     assert found.gate.control == "base"
-    assert found.sandbox == config.Sandbox(kind="process", memory=1 << 30, cpus=1, wall=300)
+    assert found.sandbox == config.Sandbox(
+        kind="process", python=None, memory=1 << 30, cpus=1, wall=300
+    )
+
+
+def test_an_interpreter_without_a_folder_is_looked_for_where_programs_are() -> None:
+    assert read(f"{MINIMAL}sandbox: {{python: python3.12}}\n").sandbox.python == "python3.12"
 
 
 def test_a_tool_of_which_nothing_is_said_is_an_effect() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -43,6 +44,26 @@ def framework_version() -> str:
             f"google-adk cannot be imported in {sys.prefix}: {error}; install it there",
         ) from None
     return str(__version__)
+
+
+def clock() -> None:
+    """Import what freezes the clock. Raises `Unusable` where it is not for this interpreter."""
+    # Its plugin for pytest would import that, which takes as long as half an agent.
+    absent = "pytest" not in sys.modules
+    if absent:
+        sys.modules["pytest"] = None  # type: ignore[assignment]
+    try:
+        importlib.import_module("time_machine")
+    except ImportError as error:
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise Unusable(
+            "clock-missing",
+            f"time-machine cannot be imported by Python {version} in {sys.prefix}: {error}; "
+            "install it there, or run Backstop on the same Python",
+        ) from None
+    finally:
+        if absent:
+            del sys.modules["pytest"]
 
 
 def warm() -> None:

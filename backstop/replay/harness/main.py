@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from . import barrier, syscalls
-from .candidate import Candidate, Unusable, framework_version, load, said, warm
+from .candidate import Candidate, Unusable, clock, framework_version, load, said, warm
 from .channel import Channel, Message, encode
 from .lookout import Lookout
 from .warden import Warden, watch
@@ -149,6 +149,10 @@ def _say(ends: Ends, word: bytes) -> None:
 def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     lookout = Lookout(scratch=chosen.scratch, notes=ends.notes)
     version = framework_version()
+    # What is imported stays, and a session's events live to the end of the run: looking at
+    # them often finds no garbage.
+    gc.set_threshold(50_000, 20, 50)
+    clock()
     # The framework is imported and rehearsed outside the barrier: it leaves compiled files
     # behind, without which every replay would compile it anew.
     logging.disable(logging.WARNING)
@@ -175,7 +179,6 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
         quiet.on()
     lookout.collect()
     _say(ends, b"I")
-    gc.collect()
     gc.freeze()
     answer = channel.ask_blocking(ready)
     while answer["t"] == "run":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import sys
 from contextlib import aclosing
@@ -32,8 +31,6 @@ _ABSENT: Final = ("google.adk.agents.remote_a2a_agent", "google.adk.a2a.agent._r
 
 def tune() -> None:
     """What makes every replay cheaper and changes nothing that can be seen."""
-    # A session's events live to the end of the run: looking at them often finds no garbage.
-    gc.set_threshold(50_000, 20, 50)
     if find_spec("a2a") is None:
         for name in _ABSENT:
             # The framework tries to import it at every turn, and fails at every turn.

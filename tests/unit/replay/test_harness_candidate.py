@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,8 @@ from backstop.replay.harness.candidate import Unusable, load, place, said
 from backstop.replay.harness.levers import QuietTelemetry, quiet_telemetry
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-AGENTS = Path(__file__).parents[2] / "agents"
+ROOT = Path(__file__).parents[3]
+AGENTS = ROOT / "tests/agents"
 
 
 @pytest.mark.parametrize("version", ["2.0.0", "2.10.3"])
@@ -76,3 +79,27 @@ def test_quiet_telemetry_can_be_taken_back() -> None:
     assert _instrumentation.stream_in_scope is not before[0]
     quiet.off()
     assert (_instrumentation.stream_in_scope, vars(tracing)) == before
+
+
+def clock_after(prepared: str) -> str:
+    """What `clock()` comes to in an interpreter of its own."""
+    code = (
+        f"import sys\n{prepared}\n"
+        "from backstop.replay.harness.candidate import Unusable, clock\n"
+        "try:\n    clock()\nexcept Unusable as error:\n    print(error.slug, error)\n"
+        "print('pytest' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    return done.stdout
+
+
+def test_a_clock_for_another_interpreter_says_what_to_install() -> None:
+    said = clock_after("sys.modules['_time_machine'] = None")
+    assert said.startswith("clock-missing time-machine cannot be imported by Python ")
+    assert "install it there" in said
+
+
+def test_the_clock_is_imported_without_what_its_tests_would_need() -> None:
+    assert clock_after("") == "False\n"
