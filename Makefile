@@ -8,6 +8,7 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest -q -rfEs -n $(JOBS)
 BACKSTOP := $(PY) -m backstop
 STAMP := .venv/.installed
+OLDEST := .venv-oldest/.installed
 
 AGENT := vendor-onboarding
 SPECIMEN := examples/vendor_onboarding
@@ -38,6 +39,11 @@ $(STAMP): pyproject.toml uv.lock
 	@if [ -f $@ ] && cksum pyproject.toml uv.lock | cmp -s - $@; then touch $@; exit 0; fi; \
 	sh .ci/setup "$(PYTHON)" && cksum pyproject.toml uv.lock > $@
 
+# The oldest framework that is replayed, for the tests: few packages differ from those of .venv.
+$(OLDEST): $(STAMP)
+	@if [ -f $@ ] && cmp -s $(STAMP) $@; then touch $@; exit 0; fi; \
+	sh .ci/setup "$(PYTHON)" oldest && cp $(STAMP) $@
+
 fmt: $(STAMP) ## format the code and apply safe fixes
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
@@ -52,7 +58,7 @@ type: $(STAMP) ## mypy, strict, on package and tests
 imports: $(STAMP) ## the layers: imports point down only
 	@.venv/bin/lint-imports --no-logo
 
-test: $(STAMP) ## all tests
+test: $(OLDEST) ## all tests
 	@$(PYTEST) $(PYTEST_ARGS)
 
 property: $(STAMP) ## the laws, attacked longer than in `make test`
@@ -93,6 +99,6 @@ coverage: $(STAMP) ## all tests; every branch of the core, 95 % of the package
 	@$(PY) -m coverage report --include='backstop/core/*' --fail-under=100
 	@$(PY) -m coverage report --fail-under=95
 
-clean: ## remove caches and output (.venv stays)
+clean: ## remove caches and output (the environments stay)
 	@rm -rf out dist build htmlcov .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	@find . -path './.venv*' -prune -o -name __pycache__ -type d -exec rm -rf {} +
