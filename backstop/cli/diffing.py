@@ -10,10 +10,14 @@ from backstop.cli.options import CONFIG_FILE, Format, kinds
 from backstop.cli.reporting import report
 from backstop.config import Agent, Config, load
 from backstop.core import intentsfile, ledgerfile
+from backstop.core.events import Header
+from backstop.core.identity import Namespace
 from backstop.core.intentsfile import Intents
+from backstop.core.keycheck import Keys, false_intent
 from backstop.core.ledgerfile import Ledger
 from backstop.core.sealing import kind_of
 from backstop.core.verdict import Verdict
+from backstop.errors import LedgerError
 from backstop.gate.diff import diff as compare_files
 from backstop.wiring import policy_of
 
@@ -33,13 +37,8 @@ def diff(
     began = perf_counter()
     configured, chosen = choose(config, agent)
     expected = agent if chosen is None else chosen.name
-    recorded = ledgerfile.read(
-        read_bytes(baseline, kind="ledger"),
-        name=str(baseline),
-        expect_agent=expected,
-        effects_only=True,
-    )
-    asked = _candidate(candidate, agent=recorded.header.agent)
+    recorded = _ledger(read_bytes(baseline, kind="ledger"), baseline, agent=expected)
+    asked = _candidate(candidate, recorded.header)
     loaded = perf_counter()
     verdict = compare_files(
         recorded,
@@ -64,8 +63,29 @@ def choose(config: Path | None, agent: str | None) -> tuple[Config | None, Agent
     return configured, configured.agent(agent)
 
 
-def _candidate(path: Path, *, agent: str) -> Ledger | Intents:
+def _candidate(path: Path, header: Header) -> Ledger | Intents:
     data = read_bytes(path, kind="intents")
     if kind_of(data[: data.find(b"\n") + 1]) == "ledger":
-        return ledgerfile.read(data, name=str(path), expect_agent=agent, effects_only=True)
-    return intentsfile.read(data, name=str(path), expect_agent=agent)
+        return _ledger(data, path, agent=header.agent)
+    found = intentsfile.read(data, name=str(path), expect_agent=header.agent)
+    owner = Namespace(agent=header.agent, app=header.app, tenant=header.tenant)
+    for number, intent in enumerate(found.intents, start=1):
+        if false := false_intent(intent, found.header.declarations, owner):
+            raise intentsfile.IntentsError(
+                f"{path}: intent {number} ({intent.tool}): {false}. Replay again.",
+                slug="intents-key",
+            )
+    return found
+
+
+def _ledger(data: bytes, path: Path, *, agent: str | None) -> Ledger:
+    """A ledger whose keys were worked out again: they decide everything (ADR 0016)."""
+    ledger = ledgerfile.read(data, name=str(path), expect_agent=agent, effects_only=True)
+    keys = Keys(ledger.header)
+    for number, event in enumerate(ledger.events, start=2):
+        if false := keys.false(event):
+            raise LedgerError(
+                f"{path}, line {number}: {false}. `backstop ledger verify` says more.",
+                slug="ledger-key",
+            )
+    return ledger

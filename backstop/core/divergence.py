@@ -16,7 +16,7 @@ from backstop.core.canon import Json, canonical, short
 from backstop.core.fields import difference, fold, pointers
 from backstop.core.history import MAY_BE_OUT, History, Outcome
 from backstop.core.identity import Declaration, Scope, suggest
-from backstop.core.intents import Intent, RunReplayed
+from backstop.core.intents import FromLedger, Intent, RunReplayed
 from backstop.core.keying import (
     IntentCall,
     RowCall,
@@ -204,12 +204,18 @@ class _Judge:
                 self._add(Kind.EXTRA, _newness(intent), None, intent)
 
     def _same(self, row: RowCall, intent: IntentCall) -> None:
-        if row.rekeyed and row.source.guarded and row.tool not in self.rules.finds_old_keys:
+        if row.rekeyed and self._goes_out_again(row, intent):
             self._add(Kind.DUPLICATE, Reason.REKEYED, row, intent)
         elif self._moved_earlier(row, intent):
             self._add(Kind.MUTATED, Reason.MOVED_EARLIER, row, intent)
         else:
             self.matched += 1
+
+    def _goes_out_again(self, row: RowCall, intent: IntentCall) -> bool:
+        """K3: a store that holds this row under another key lets the call pass, unless it looks."""
+        if isinstance(intent.source, FromLedger) and intent.source.key == row.source.key:
+            return False  # both histories wrote one key, whatever it would be today
+        return row.source.guarded and row.tool not in self.rules.finds_old_keys
 
     def _moved_earlier(self, row: RowCall, intent: IntentCall) -> bool:
         # Two histories number their steps as they like; only a replay keeps the record's.
@@ -220,7 +226,7 @@ class _Judge:
         )
 
     def _changed(self, row: RowCall, intent: IntentCall) -> None:
-        if row.rekeyed and row.source.guarded and row.tool not in self.rules.finds_old_keys:
+        if row.rekeyed and self._goes_out_again(row, intent):
             self._add(Kind.DUPLICATE, Reason.REKEYED, row, intent)
         else:
             self._add(Kind.MUTATED, Reason.CHANGED, row, intent)
@@ -264,7 +270,7 @@ class _Judge:
 
     def _same_under_another_key(self, row: RowCall, intent: IntentCall) -> None:
         """K3: a guard that looks under every rule finds it; no store holds an imported key."""
-        if row.source.guarded and row.tool not in self.rules.finds_old_keys:
+        if self._goes_out_again(row, intent):
             self._add(Kind.DUPLICATE, Reason.REKEYED, row, intent)
         else:
             self.matched += 1

@@ -77,6 +77,15 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="inte
     replay: Pass = Pass.FULL
 
 
+class FromLedger(Intent, frozen=True, kw_only=True, tag="from_ledger", gc=False):
+    """A committed effect of a ledger that counts as asked for; never a line of a file.
+
+    `decl` names the declaration that the row was written under: its key was made by it.
+    """
+
+    decl: str = ""
+
+
 class RunReplayed(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="run_replayed"):
     """How far the replay can speak for one run.
 

@@ -79,10 +79,13 @@ def false_intent(
     """
     if not intent.key:
         return None
+    declared = declarations.get(intent.tool) or next(
+        (one for one in declarations.values() if intent.tool in one.aliases), None
+    )
     return _false(
         intent.args,
         (intent.key, intent.fingerprint),
-        declaration=declarations.get(intent.tool) or Declaration(tool=intent.tool),
+        declaration=declared or Declaration(tool=intent.tool),
         owner=owner,
         run=intent.run,
         step=intent.step,

@@ -24,7 +24,7 @@ from backstop.core.identity import (
     identify,
     rekey,
 )
-from backstop.core.intents import Intent
+from backstop.core.intents import FromLedger, Intent
 from backstop.core.pairing import Side
 from backstop.errors import IdentityError
 
@@ -68,7 +68,7 @@ class Rules:
                 judged[alias] = declaration
         return judged
 
-    def written_under(self, row: Row) -> Declaration:
+    def written_under(self, row: Row | FromLedger) -> Declaration:
         """The declaration that `row` was written under (K2)."""
         return (
             self.recorded.get(row.decl) or self.declared.get(row.tool) or Declaration(tool=row.tool)
@@ -158,7 +158,7 @@ def _arguments(source: Row | Intent) -> dict[str, Json]:
 
 def _identify(source: Row | Intent, declaration: Declaration, rules: Rules) -> Identified:
     arguments = _arguments(source)
-    if isinstance(source, Row):
+    if isinstance(source, Row | FromLedger):
         return rekey(
             arguments,
             written_under=rules.written_under(source),
@@ -191,9 +191,14 @@ def key_intents(
     """Intents keyed under `rules`; `keyed_under` says what their stored keys were made under."""
 
     def is_current(intent: Intent, declaration: Declaration) -> bool:
+        if isinstance(intent, FromLedger):
+            return rules.written_under(intent) == declaration
         return keyed_under.get(intent.tool) == declaration
 
-    return _key(intents, rules, is_current, lambda intent: (intent.tool, ""))
+    def kind_of(intent: Intent) -> tuple[str, str]:
+        return intent.tool, intent.decl if isinstance(intent, FromLedger) else ""
+
+    return _key(intents, rules, is_current, kind_of)
 
 
 def _key(

@@ -210,13 +210,20 @@ def _pair_served(
         if intent.source.answered is not Answered.SUBSTITUTED:
             continue
         index = _answer(intent)
-        if (row := by_index.pop(index, None)) is not None:
+        # Under other rules than the driver's the two need not be one tool's any more.
+        if (row := by_index.get(index)) is not None and _of_one_tool(row, intent):
+            del by_index[index]
             found.paired.append((row, intent))
             taken |= {id(row), id(intent)}
-        elif (row := answered.pop(index, None)) is not None:
+        elif (row := answered.get(index)) is not None and _of_one_tool(row, intent):
+            del answered[index]
             found.spent.append((row, intent))
             taken.add(id(intent))
     return _untaken(rows, taken), _untaken(intents, taken)
+
+
+def _of_one_tool(row: RowCall, intent: IntentCall) -> bool:
+    return (row.group, row.tool) == (intent.group, intent.tool)
 
 
 def _pair_rest(

@@ -255,7 +255,7 @@ def cover(replayed: Mapping[str, RunReplayed], runs: Sequence[str]) -> Coverage:
     for run in replayed.values():
         for agent, parts in run.drifted.items():
             drifted.setdefault(agent, set()).update(parts)
-    whole = [run for run in replayed.values() if run.not_replayable is None]
+    whole = [run for run in set(runs) & set(replayed) if replayed[run].not_replayable is None]
     return Coverage(
         runs_compared=len(whole),
         runs_total=len(runs),
@@ -264,7 +264,7 @@ def cover(replayed: Mapping[str, RunReplayed], runs: Sequence[str]) -> Coverage:
         drift=next((d for d in ("drifted", "unknown") if d in drifts), "none"),
         drifted={agent: tuple(sorted(parts)) for agent, parts in sorted(drifted.items())},
         not_replayable={
-            **dict.fromkeys(sorted(set(runs) - set(replayed)), "the replay says nothing of it"),
+            **dict.fromkeys(sorted(set(runs) - set(replayed)), "nothing is said of it"),
             **{
                 name: run.not_replayable
                 for name, run in sorted(replayed.items())

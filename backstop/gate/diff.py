@@ -9,10 +9,12 @@ import msgspec
 from backstop.core.events import Header
 from backstop.core.history import History, Outcome, effect_rows
 from backstop.core.identity import Declaration, Namespace
-from backstop.core.intents import Intent
+from backstop.core.intents import FromLedger, Intent, RunReplayed
 from backstop.core.intentsfile import Intents, IntentsError
 from backstop.core.ledgerfile import Ledger
 from backstop.core.verdict import AgentVerdict, Policy
+from backstop.errors import LedgerError
+from backstop.gate.consistency import contradiction
 from backstop.gate.judge import Asked, Recorded, judge
 
 
@@ -27,16 +29,20 @@ def diff(
     """What the candidate would redo, drop or change of what the baseline holds.
 
     Of a candidate that is a ledger, the committed effects count as asked for. `declarations`
-    and `guarded` overrule what the files say. Raises `IntentsError`
-    (``intents-foreign-ledger``) for the replay of another ledger.
+    and `guarded` overrule what the files say. Stored keys are taken as they are: whoever read
+    the files vouches for them (ADR 0016). Raises `IntentsError` for the replay of another ledger
+    (``intents-foreign-ledger``) and for one that this ledger contradicts
+    (``intents-contradiction``), `LedgerError` for another owner's ledger
+    (``ledger-foreign-agent``).
     """
     header = baseline.header
+    known = recorded(baseline)
     if isinstance(candidate, Ledger):
-        asked = _of_ledger(candidate)
+        asked = _of_ledger(candidate, header)
     else:
-        asked = _of_intents(candidate, baseline)
+        asked = _of_intents(candidate, known)
     return judge(
-        recorded(baseline),
+        known,
         asked,
         declarations=[_stated(declarations, asked.keyed_under)],
         policies=[policy],
@@ -52,16 +58,27 @@ def recorded(ledger: Ledger) -> Recorded:
     )
 
 
-def _of_ledger(ledger: Ledger) -> Asked:
+def _of_ledger(ledger: Ledger, baseline: Header) -> Asked:
+    owners = [(one.agent, one.app, one.tenant) for one in (ledger.header, baseline)]
+    if owners[0] != owners[1]:
+        theirs, ours = (", ".join(map(repr, owner)) for owner in owners)
+        raise LedgerError(
+            f"the candidate is the ledger of agent, app and tenant {theirs}, the baseline that of "
+            f"{ours}: other owners have other keys; compare ledgers of one owner",
+            slug="ledger-foreign-agent",
+        )
     declared = _current(ledger.header)
+    history = effect_rows([ledger.events])
     return Asked(
-        intents=list(_committed(effect_rows([ledger.events]))),
+        intents=list(_committed(history, ledger.header)),
         keyed_under=declared,
+        declarations=ledger.header.declarations,
         guarded=frozenset(declared) if ledger.header.guarded else frozenset(),
+        spoken={run: RunReplayed(run=run) for run in history.runs},
     )
 
 
-def _of_intents(intents: Intents, baseline: Ledger) -> Asked:
+def _of_intents(intents: Intents, baseline: Recorded) -> Asked:
     header = intents.header
     if header.ledger and header.ledger != baseline.digest:
         raise IntentsError(
@@ -69,12 +86,20 @@ def _of_intents(intents: Intents, baseline: Ledger) -> Asked:
             f"{baseline.digest[:12]}…; replay this ledger and compare again",
             slug="intents-foreign-ledger",
         )
-    replayed = {run.run: run for run in intents.runs}
+    if header.ledger and (wrong := contradiction(intents, baseline.history)):
+        raise IntentsError(
+            f"these intents say what the ledger contradicts: {wrong}; replay again",
+            slug="intents-contradiction",
+        )
+    told = {run.run: run for run in intents.runs}
+    asking = {intent.run: RunReplayed(run=intent.run) for intent in intents.intents}
     return Asked(
         intents=intents.intents,
         keyed_under=header.declarations,
+        offered=frozenset(header.tools) if header.tools else None,
         guarded=frozenset(header.guarded),
-        replayed=replayed if header.ledger else None,
+        replayed=told if header.ledger else None,
+        spoken=None if header.ledger else {**asking, **told},
         uncovered=header.uncovered,
         version=header.candidate,
     )
@@ -104,10 +129,10 @@ def _current(header: Header) -> dict[str, Declaration]:
     }
 
 
-def _committed(history: History) -> Iterator[Intent]:
+def _committed(history: History, header: Header) -> Iterator[Intent]:
     for row in history.rows:
         if row.outcome is Outcome.COMMITTED:
-            yield Intent(
+            yield FromLedger(
                 run=row.run,
                 step=row.step,
                 cursor=row.cursor,
@@ -116,4 +141,5 @@ def _committed(history: History) -> Iterator[Intent]:
                 fingerprint=row.fingerprint,
                 args=row.args,
                 agent=row.agent,
+                decl=row.decl or header.tools.get(row.tool, ""),
             )

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+import msgspec
+
 from backstop.core.divergence import Comparison, Divergence, compare
 from backstop.core.events import Header
 from backstop.core.history import History
@@ -53,15 +55,21 @@ class Asked:
     """What a version asked for.
 
     `keyed_under` are the declarations of the stored keys, `schemas` the parameters that the
-    version's tools have, by tool; None where the tools are not known. `replayed` is None for
-    a candidate that is itself a ledger. `version` is its content digest.
+    version's tools have, by tool, and `offered` those tools where only their names are known;
+    None where they are not. `replayed` says how far a replay of this ledger went; it is None
+    for a candidate that is itself a ledger, whose `declarations` its rows name by digest.
+    `spoken` are then the runs that the candidate speaks for; None is all. `version` is its
+    content digest.
     """
 
     intents: Sequence[Intent]
     keyed_under: Mapping[str, Declaration] = field(default_factory=dict)
     schemas: Mapping[str, Mapping[str, object]] | None = None
+    offered: frozenset[str] | None = None
+    declarations: Mapping[str, Declaration] = field(default_factory=dict)
     guarded: frozenset[str] = frozenset()
     replayed: Mapping[str, RunReplayed] | None = None
+    spoken: Mapping[str, RunReplayed] | None = None
     uncovered: tuple[str, ...] = ()
     version: str = ""
 
@@ -83,11 +91,11 @@ def judge(
     with `subtract`, what it already does on rows of older versions is no fault of the
     candidate's (D3).
     """
+    sets = _rule_sets(recorded, candidate, declarations, namespace, guarded=guarded)
+    silent = _never_compared(recorded, sets)
     verdicts = [
-        _judge(recorded, candidate, control, rules, policy, subtract=subtract)
-        for rules, policy in product(
-            _rule_sets(recorded, candidate, declarations, namespace, guarded=guarded), policies
-        )
+        _judge(recorded, candidate, control, rules, policy, silent, subtract=subtract)
+        for rules, policy in product(sets, policies)
     ]
     verdict = verdicts[0]
     for other in verdicts[1:]:
@@ -132,11 +140,11 @@ def _rule_sets(
     }
     found: list[Rules] = []
     for stated in declarations:
-        offered = None if candidate.schemas is None else frozenset(candidate.schemas)
+        offered = candidate.offered if candidate.schemas is None else frozenset(candidate.schemas)
         judged = _with_schemas({**declared, **stated}, candidate.schemas)
         rules = Rules(
             namespace=namespace,
-            recorded=header.declarations,
+            recorded={**candidate.declarations, **header.declarations},
             declared=declared,
             candidate=judged,
             offered=offered,
@@ -175,11 +183,12 @@ def _judge(
     control: Asked | None,
     rules: Rules,
     policy: Policy,
+    silent: Sequence[str],
     *,
     subtract: bool,
 ) -> AgentVerdict:
     comparison = comparing(recorded.history, candidate, rules)
-    coverage = _coverage(recorded, candidate)
+    coverage = doubting(_coverage(recorded, candidate), *silent)
     pre_existing: Counter[tuple[str, ...]] = Counter()
     if control is not None:
         found = comparing(recorded.history, control, rules)
@@ -241,10 +250,55 @@ def _of_runs(history: History, runs: set[str]) -> History:
 
 def _coverage(recorded: Recorded, candidate: Asked) -> Coverage:
     runs = recorded.history.runs
-    if candidate.replayed is None:
-        # A ledger or a list of intents speaks for whatever it is compared with.
+    told = candidate.spoken if candidate.replayed is None else candidate.replayed
+    if told is None:
         return Coverage(runs_compared=len(runs), runs_total=len(runs))
-    return replace(cover(candidate.replayed, runs), uncovered=candidate.uncovered)
+    covered = cover(_admitting(told, candidate.intents), runs)
+    return replace(covered, uncovered=candidate.uncovered)
+
+
+def _admitting(
+    told: Mapping[str, RunReplayed], intents: Sequence[Intent]
+) -> Mapping[str, RunReplayed]:
+    """How far each run can be spoken for, by the worst that its own row and its intents say.
+
+    What is assumed blocks nothing and is not MISSING, so it must never be counted as compared.
+    """
+    steps: dict[str, set[str]] = {}
+    for intent in intents:
+        if intent.assumed:
+            steps.setdefault(intent.run, set()).add(intent.step)
+    return {
+        name: msgspec.structs.replace(
+            run,
+            steps_assumed=max(
+                run.steps_assumed, len(steps.get(name, ())), int(run.assumed_from is not None)
+            ),
+        )
+        for name, run in told.items()
+    }
+
+
+def _never_compared(recorded: Recorded, sets: Sequence[Rules]) -> list[str]:
+    """Tools of which the record and every set of rules speak differently: effect, or read.
+
+    A row stands in the record as one of the two. Under rules that say the other, its calls are
+    on one side of the comparison only, or on neither.
+    """
+    effects = Counter(row.tool for row in recorded.history.rows)
+    doubts = [
+        f"{tool}: {count} calls were recorded as effects, and it is declared a read: they were "
+        "compared with nothing; declare it an effect, or record and import anew"
+        for tool, count in sorted(effects.items())
+        if not any(rules.judged(tool).effect for rules in sets)
+    ]
+    reads = {one.tool for one in recorded.header.declarations.values() if not one.effect}
+    return doubts + [
+        f"{tool}: its calls were recorded as reads, and it is declared an effect: they were "
+        "compared with nothing; record and import them anew"
+        for tool in sorted(reads)
+        if any(rules.judged(tool).effect for rules in sets)
+    ]
 
 
 def _split(
