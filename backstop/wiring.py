@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from backstop.adapters.content import version_of
+from backstop.adapters.content import files_of, version_of
 from backstop.adapters.files import read_bytes
 from backstop.config import Agent, Config, find_beside, load
 from backstop.core import intentsfile, ledgerfile
@@ -34,6 +34,7 @@ from backstop.gate.diff import recorded
 from backstop.gate.judge import Asked, judge, rule_sets
 from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Written
 from backstop.ports import Sandbox
+from backstop.replay.code import Code
 from backstop.replay.service import Plan, Replay
 from backstop.replay.service import replay as replay_runs
 
@@ -289,7 +290,9 @@ def _replayed(
         declarations=rule_sets(ledger.header, job.agent.declarations, job.base_declarations)[0],
         control={} if control is None else control.requests,
         is_control=job.base is not None and control is None,
-        base=None if control is None else control.ready,
+        base=control,
+        # Without a base there is nothing to compare it with.
+        code=Code() if job.base is None else Code.of(files_of(folder)),
         walls=job.walls,
         workers=len(os.sched_getaffinity(0)),
     )

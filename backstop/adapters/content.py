@@ -18,31 +18,39 @@ def content_digest(folder: Path) -> str:
     does not make another version of it. Raises `BackstopError`: ``agent-missing`` where
     there is no such folder, ``agent-content`` for a link out of it or an unreadable file.
     """
-    root = folder.resolve()
-    if not root.is_dir():
-        raise BackstopError(
-            f"{folder}: there is no such agent folder; name the folder that holds agent.py",
-            slug="agent-missing",
-        )
     total = hashlib.sha256()
-    try:
-        for name, path in sorted(_files(root, root)):
-            data = _bytes(path)
-            # Lengths first: no other split into names and contents gives the same bytes.
-            total.update(f"{len(name.encode())} {len(data)}\n{name}".encode())
-            total.update(data)
-    except OSError as error:
-        raise BackstopError(
-            f"{error.filename}: cannot be read ({error.strerror}); an agent's version is all of "
-            "its files",
-            slug="agent-content",
-        ) from error
+    for name, data in files_of(folder):
+        # Lengths first: no other split into names and contents gives the same bytes.
+        total.update(f"{len(name.encode())} {len(data)}\n{name}".encode())
+        total.update(data)
     return total.hexdigest()
 
 
 def version_of(folder: Path) -> str:
     """What rows name their writing version by: the short form of `content_digest`."""
     return short(content_digest(folder))
+
+
+def files_of(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Relative path and content of each file that makes an agent's version, sorted.
+
+    Raises `BackstopError` as `content_digest` does.
+    """
+    root = folder.resolve()
+    if not root.is_dir():
+        raise BackstopError(
+            f"{folder}: there is no such agent folder; name the folder that holds agent.py",
+            slug="agent-missing",
+        )
+    try:
+        for name, path in sorted(_files(root, root)):
+            yield name, _bytes(path)
+    except OSError as error:
+        raise BackstopError(
+            f"{error.filename}: cannot be read ({error.strerror}); an agent's version is all of "
+            "its files",
+            slug="agent-content",
+        ) from error
 
 
 def _files(folder: Path, root: Path) -> Iterator[tuple[str, Path]]:

@@ -18,26 +18,36 @@ def tool_code(tool: Any) -> str:
 
     Empty where there is no source to read, and for tools that the framework brings along.
     """
+    body = body_of(tool)
+    return "" if body is None else code_digest(body)
+
+
+def body_of(tool: Any) -> Any:
+    """The function that a tool runs; None for tools that the framework brings along."""
     function = getattr(tool, "func", None)
     if function is not None:
-        return code_digest(function)
+        return _function_of(function)
     if type(tool).__module__.startswith("google.adk."):
-        return ""
-    return code_digest(type(tool).run_async)
+        return None
+    return _function_of(type(tool).run_async)
 
 
 def code_digest(thing: Any) -> str:
     """Digest of a callable's source, comments and blank lines apart; empty if there is none."""
-    function = inspect.unwrap(thing) if callable(thing) else thing
-    function = getattr(function, "func", function)
-    if not hasattr(function, "__code__"):
-        # An object that is called through its class.
-        function = type(function).__call__ if callable(function) else function
     try:
-        source = textwrap.dedent(inspect.getsource(function))
+        source = textwrap.dedent(inspect.getsource(_function_of(thing)))
     except (OSError, TypeError):
         return ""
     return hashlib.sha256(_bare(source).encode()).hexdigest()[:32]
+
+
+def _function_of(thing: Any) -> Any:
+    """What stands behind wrappers, partials and objects that are called through their class."""
+    function = inspect.unwrap(thing) if callable(thing) else thing
+    function = getattr(function, "func", function)
+    if not hasattr(function, "__code__") and callable(function):
+        return type(function).__call__
+    return function
 
 
 def _bare(source: str) -> str:

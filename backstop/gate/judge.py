@@ -203,6 +203,17 @@ def _judge(
         policy,
         ledger=recorded.facts,
         pre_existing=pre_existing,
+        notes=() if control is not None else _without_base(recorded, candidate),
+    )
+
+
+def _without_base(recorded: Recorded, candidate: Asked) -> tuple[str, ...]:
+    """What the verdict on a replayed version did not look for, having nothing to compare (D7)."""
+    wrote = {row.v for row in recorded.history.rows}
+    if candidate.replayed is None or wrote <= {candidate.version}:
+        return ()
+    return (
+        "changes that no run reached were not looked for: name the version that runs now by --base",
     )
 
 

@@ -20,6 +20,7 @@ from backstop.core.intents import Pass
 from backstop.errors import SandboxError, WireError
 from backstop.ports import Conversation
 from backstop.replay.answers import Answers
+from backstop.replay.code import Reached
 from backstop.replay.handover import session_before
 from backstop.replay.reader import read_message
 from backstop.replay.replies import members
@@ -72,11 +73,13 @@ class Played:
     """How a run went, apart from what it asked for: that is in its `Answers`.
 
     `escapes` are what the candidate tried and was barred from, by step. `digest` is of its
-    event log. `broken` says that the process cannot be used for another run.
+    event log, `reached` what it reached of its code. `broken` says that the process cannot be
+    used for another run.
     """
 
     escapes: list[tuple[str, str]] = field(default_factory=list)
     digest: str = ""
+    reached: Reached = field(default_factory=Reached)
     broken: bool = False
 
 
@@ -113,7 +116,8 @@ class _Line:
 class Driver:
     """One conversation with one candidate; replays runs in turn. Close it in the end.
 
-    `escapes` are what the candidate tried before its first run, and was barred from.
+    `escapes` are what the candidate tried before its first run, and was barred from; `reached`
+    is what it reached of its code on import and in all runs.
     """
 
     def __init__(self, conversation: Conversation) -> None:
@@ -121,6 +125,7 @@ class Driver:
         self._line = _Line(conversation)
         self._speaker = ""
         self.escapes: list[str] = []
+        self.reached = Reached()
 
     def ready(self) -> Ready:
         """What the candidate is, once it is imported.
@@ -137,6 +142,7 @@ class Driver:
                 case Ready() as ready if ready.protocol == PROTOCOL:
                     self._line.turn = ready.id
                     self._speaker = _speaker(ready)
+                    self.reached = Reached.by(ready)
                     return ready
                 case Ready() as ready:
                     raise WireError(
@@ -149,7 +155,9 @@ class Driver:
 
     def play(self, run: RecordedRun, steps: Sequence[Step], answers: Answers) -> Played:
         """Replay `steps` of `run`; what ends it early is then in ``answers.failure``."""
-        return _Play(self._line, run, steps, answers, speaker=self._speaker).to_the_end()
+        played = _Play(self._line, run, steps, answers, speaker=self._speaker).to_the_end()
+        self.reached |= played.reached
+        return played
 
     def quit(self) -> None:
         """Let the candidate go, if it still listens, and end the conversation."""
@@ -241,6 +249,7 @@ class _Play:
             ):
                 self._line.turn = message.id
                 self._played.digest = message.digest
+                self._played.reached = Reached.by(message)
                 return True
             case _:
                 raise _out_of_order(message, f"run {self._run.id}, {self._phase.name.lower()}")

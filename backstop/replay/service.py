@@ -22,7 +22,8 @@ from backstop.errors import BackstopError
 from backstop.ports import Sandbox
 from backstop.replay.answers import Answers, Recording
 from backstop.replay.calls import known_calls
-from backstop.replay.coverage import uncovered
+from backstop.replay.code import Code, Exercised, Reached
+from backstop.replay.coverage import uncovered, unreached
 from backstop.replay.driver import Driver, Played
 from backstop.replay.keyed import Known, declarations
 from backstop.replay.models import Trust
@@ -39,9 +40,9 @@ class Plan:
 
     `declarations` are the base's, by tool; `version` is the candidate's content digest as
     rows carry it. `control` are the requests of a base version's replay, which vouch for
-    rows that carry none; `is_control` says that this is that replay, `base` what it was made
-    of. `walls` says that the sandbox is to hold the candidate back. `workers` is how many
-    processes to use.
+    rows that carry none; `is_control` says that this is that replay, and `base` is what came
+    of it. `code` are the candidate's files; they are compared with the base's. `walls` says
+    that the sandbox is to hold the candidate back. `workers` is how many processes to use.
     """
 
     header: Header
@@ -52,7 +53,8 @@ class Plan:
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     control: Mapping[int, RequestDigests] = field(default_factory=dict)
     is_control: bool = False
-    base: Ready | None = None
+    base: Replay | None = None
+    code: Code = field(default_factory=Code)
     walls: bool = True
     workers: int = 1
 
@@ -63,6 +65,7 @@ class Replay:
 
     `requests` go into the `control` of another candidate's plan. `escapes` name what the
     candidate tried and was barred from; `logs` are digests of the runs' event logs.
+    `exercised` is its code, and what the runs reached of it.
     """
 
     header: IntentsHeader
@@ -72,6 +75,7 @@ class Replay:
     requests: Mapping[int, RequestDigests]
     escapes: tuple[str, ...] = ()
     logs: Mapping[str, str] = field(default_factory=dict)
+    exercised: Exercised = field(default_factory=Exercised)
 
     @property
     def schemas(self) -> dict[str, dict[str, object]]:
@@ -103,14 +107,21 @@ def replay(
     in_ledger_order = [outcomes[run] for run in work.recordings]
     early = sorted(set(work.escapes))  # every process imports the same candidate
     escapes = (*early, *(e for outcome in in_ledger_order for e in outcome.escapes))
+    exercised = Exercised(
+        code=plan.code,
+        reached=work.reached,
+        bodies=frozenset(tool.body for tool in ready.tools if tool.body),
+    )
+    missed = _not_exercised(plan, ready, exercised)
     return Replay(
-        header=_header(plan, ready, work.rules, tuple(dict.fromkeys(escapes))),
+        header=_header(plan, ready, work.rules, tuple(dict.fromkeys((*escapes, *missed)))),
         intents=tuple(intent for outcome in in_ledger_order for intent in outcome.intents),
         runs=tuple(outcome.replayed for outcome in in_ledger_order),
         ready=ready,
         requests={k: v for outcome in in_ledger_order for k, v in outcome.requests.items()},
         escapes=tuple(dict.fromkeys(escapes)),
         logs={run: outcomes[run].digest for run in work.recordings},
+        exercised=exercised,
     )
 
 
@@ -135,6 +146,7 @@ class _Work:
         self.recordings = _recordings(plan, self.rules)
         self._waiting = [self.recordings[run] for run in reversed(_open_first(self.recordings))]
         self.escapes: list[str] = []
+        self.reached = Reached()
 
     def done(self, driver: Driver) -> Mapping[str, RunOutcome]:
         """Replay all runs, the first worker on `driver`, which is spent then."""
@@ -159,7 +171,10 @@ class _Work:
                 outcome = replay_run(recording, worker.play)
                 self._finish(recording.run.id, outcome)
         finally:
-            worker.leave(self.escapes)
+            worker.leave()
+            with self._lock:
+                self.escapes += worker.escapes
+                self.reached |= worker.reached
 
     def _start(self) -> Driver:
         driver = Driver(self._sandbox.start(self._plan.candidate))
@@ -191,12 +206,16 @@ def _left_out(recording: Recording) -> RunOutcome:
 
 
 class _Worker:
-    """One process after another, for as long as there are runs."""
+    """One process after another, for as long as there are runs.
+
+    `escapes` are what was tried before the first run, `reached` what was reached in all.
+    """
 
     def __init__(self, start: Callable[[], Driver], driver: Driver | None) -> None:
         self._start = start
         self._driver = driver
-        self._early: list[str] = []
+        self.escapes: list[str] = []
+        self.reached = Reached()
 
     def play(self, run: RecordedRun, steps: Sequence[Step], answers: Answers) -> Played:
         """Play on the process at hand, or on a new one after a break."""
@@ -207,17 +226,20 @@ class _Worker:
             return Played()
         played = driver.play(run, steps, answers)
         if played.broken:
-            self._early += driver.escapes
+            self._note(driver)
             driver.close()
             self._driver = None
         return played
 
-    def leave(self, escapes: list[str]) -> None:
-        """Let the process go; `escapes` learns what was tried before the first run."""
+    def leave(self) -> None:
+        """Let the process go."""
         if self._driver is not None:
-            self._early += self._driver.escapes
+            self._note(self._driver)
             self._driver.quit()
-        escapes += self._early
+
+    def _note(self, driver: Driver) -> None:
+        self.escapes += driver.escapes
+        self.reached |= driver.reached
 
 
 def rules_of(plan: Plan, tools: Sequence[ToolSeen]) -> Rules:
@@ -307,7 +329,7 @@ def _open_first(recordings: Mapping[str, Recording]) -> list[str]:
     )
 
 
-def _header(plan: Plan, ready: Ready, rules: Rules, escapes: tuple[str, ...]) -> IntentsHeader:
+def _header(plan: Plan, ready: Ready, rules: Rules, missed: tuple[str, ...]) -> IntentsHeader:
     return IntentsHeader(
         format=INTENTS_FORMAT,
         agent=plan.header.agent,
@@ -317,13 +339,16 @@ def _header(plan: Plan, ready: Ready, rules: Rules, escapes: tuple[str, ...]) ->
         declarations=dict(sorted(rules.candidate.items())),
         guarded=guarded_tools(ready.tools),
         tools=tuple(sorted({tool.tool for tool in ready.tools})),
-        uncovered=tuple(dict.fromkeys((*escapes, *_not_exercised(plan, ready)))),
+        uncovered=missed,
     )
 
 
-def _not_exercised(plan: Plan, ready: Ready) -> tuple[str, ...]:
+def _not_exercised(plan: Plan, ready: Ready, exercised: Exercised) -> tuple[str, ...]:
     """What this replay cannot speak for, whatever it asked (D7)."""
-    found = uncovered(ready, base=plan.base, recorded=plan.header.code)
+    base = plan.base
+    found = uncovered(ready, base=None if base is None else base.ready, recorded=plan.header.code)
+    if base is not None:
+        found += unreached(base.exercised, exercised)
     if plan.walls and "seccomp" not in ready.isolation:
         return (*found, "the candidate was not isolated: this system has no seccomp")
     return found

@@ -40,7 +40,8 @@ class ToolSeen(msgspec.Struct, frozen=True, kw_only=True):
     """A tool of the candidate: JSON schema of its parameters with defaults, and what guards it.
 
     `guarded` says that the guard's wrapper sits on it in production. `code` is a digest of
-    the tool's own code, empty where there is none to read (D7).
+    the tool's own code, empty where there is none to read, and `body` where that stands in the
+    candidate's folder, as ``file:qualified name`` (D7).
     """
 
     agent: str
@@ -50,6 +51,7 @@ class ToolSeen(msgspec.Struct, frozen=True, kw_only=True):
     guarded: bool = False
     long_running: bool = False
     code: str = ""
+    body: str = ""
 
 
 class EscapeSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +65,10 @@ class EscapeSeen(msgspec.Struct, frozen=True, kw_only=True):
 class Ready(_Message, frozen=True, tag="ready"):
     """The candidate is imported.
 
-    `isolation` lists what holds it back: ``seccomp``, ``landlock``, ``audit``.
+    `isolation` lists what holds it back: ``seccomp``, ``landlock``, ``audit``. `history` lists
+    places of its code that may look at the events of the session. `reached` are
+    the blocks of its code that ran on import, by file and number, `opened` its files that
+    were read.
     """
 
     id: int
@@ -75,6 +80,8 @@ class Ready(_Message, frozen=True, tag="ready"):
     tools: list[ToolSeen]
     isolation: list[str] = []
     escapes: list[EscapeSeen] = []
+    reached: dict[str, list[int]] = {}
+    opened: list[str] = []
 
 
 class BeginRun(_Message, frozen=True, tag="run"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from backstop.adapters.content import version_of
+from backstop.adapters.content import files_of, version_of
 from backstop.adapters.process import ProcessSandbox
 from backstop.core.history import effect_rows
 from backstop.core.identity import Declaration, Namespace
@@ -13,6 +13,7 @@ from backstop.core.ledgerfile import Ledger
 from backstop.core.verdict import AgentVerdict, Policy
 from backstop.gate.judge import Asked, Recorded, judge
 from backstop.replay.bundle import MODULE, write_bundle
+from backstop.replay.code import Code
 from backstop.replay.service import Plan, Replay, replay
 
 SANDBOX = ProcessSandbox(bundle=write_bundle, module=MODULE)
@@ -37,6 +38,8 @@ def replayed(
         declarations=declarations or {},
         control=base.requests if base else {},
         is_control=is_control,
+        base=base,
+        code=Code.of(files_of(agent)),
         workers=workers,
     )
     return replay(plan, SANDBOX)

@@ -62,7 +62,10 @@ class Barred(PermissionError):
 
 
 class Lookout:
-    """Tells a sink of barred attempts, once for each kind, detail and step."""
+    """Tells a sink of barred attempts, once for each kind, detail and step.
+
+    `opened` are the paths of files that were opened for reading.
+    """
 
     def __init__(self, *, scratch: Path, notes: int | None) -> None:
         self._scratch = os.path.realpath(scratch)
@@ -71,6 +74,7 @@ class Lookout:
         self._told: set[tuple[str, str, str]] = set()
         self._idle = True
         self._unread = b""
+        self.opened: set[str] = set()
         self.step = ""
         if notes is not None:
             os.set_blocking(notes, False)
@@ -144,7 +148,11 @@ class Lookout:
         if event == "open":
             path, mode, flags = args
             writes = any(c in mode for c in "wax+") if isinstance(mode, str) else flags & _WRITES
-            return self._outside(path) if writes else None
+            if writes:
+                return self._outside(path)
+            if isinstance(path, str):
+                self.opened.add(path)
+            return None
         for position in _PATHS[event]:
             if (found := self._outside(args[position])) is not None:
                 return found

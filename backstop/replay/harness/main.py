@@ -25,6 +25,7 @@ from . import barrier, syscalls
 from .candidate import Candidate, Unusable, clock, framework_version, load, said, warm
 from .channel import Channel, Message, encode
 from .lookout import Lookout
+from .reach import Reach
 from .warden import Warden, watch
 
 if TYPE_CHECKING:  # the framework loads in the candidate's process only
@@ -173,8 +174,10 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     calls = Calls(channel=channel, frozen=frozen, lookout=lookout)
     intercept(ReplayPlugin(calls))
     _take_effects(calls)
+    reach = Reach(chosen.agent)
+    reach.install()
     candidate = load(chosen.agent, links=chosen.scratch / "agents", adk=version)
-    ready = _ready(candidate, held)
+    ready = {**_ready(candidate, held), **reach.told(lookout.opened)}
     if quiet is not None and nobody_listens():
         quiet.on()
     lookout.collect()
@@ -183,7 +186,8 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     answer = channel.ask_blocking(ready)
     while answer["t"] == "run":
         run = Run(candidate=candidate, channel=channel, calls=calls, frozen=frozen, lookout=lookout)
-        answer = channel.ask_blocking(_fork_run(run, answer, channel, lookout, ends))
+        done = _fork_run(run, answer, channel, lookout, ends, reach)
+        answer = channel.ask_blocking(done)
 
 
 def _teller(channel: Channel, lookout: Lookout) -> Callable[[str, str], None]:
@@ -242,7 +246,9 @@ def _ready(candidate: Candidate, held: list[str]) -> Message:
     }
 
 
-def _fork_run(run: Run, begin: Message, channel: Channel, lookout: Lookout, ends: Ends) -> Message:
+def _fork_run(
+    run: Run, begin: Message, channel: Channel, lookout: Lookout, ends: Ends, reach: Reach
+) -> Message:
     """Play a run in a forked process; its `run_done`, or an empty one and a fault if it died."""
     from .runs import play
 
@@ -253,7 +259,7 @@ def _fork_run(run: Run, begin: Message, channel: Channel, lookout: Lookout, ends
     if child == 0:
         os.close(result_out)
         barrier.die_with_parent()
-        _run_to_end(lambda: play(run, begin), channel, result_in)
+        _run_to_end(lambda: {**play(run, begin), **reach.told(lookout.opened)}, channel, result_in)
     os.close(result_in)
     with os.fdopen(result_out, "rb") as results:
         told = results.read()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ...adk.code import tool_code
+from ...adk.code import body_of, tool_code
 from ...core.canon import NotCanonical, canonical
 
 _SERVER_SIDE: Final = frozenset(
@@ -109,7 +109,8 @@ class Survey:
             if not shared:
                 self._escape("include-plugins", agent, f"{tool.name} runs without our plugins")
             self._visit(inner, guarded=guarded and shared)
-        self.tools.append(describe(tool, agent=agent, guarded=guarded))
+        told = describe(tool, agent=agent, guarded=guarded)
+        self.tools.append({**told, "body": _body(tool, self._folder)})
 
     def _look_into_modules(self) -> None:
         """Tools that code calls by itself, and `@effect` functions, in the candidate's modules."""
@@ -124,7 +125,8 @@ class Survey:
                 told = describe(FunctionTool(thing), agent="", guarded=True)
                 if told["tool"] in known:
                     continue
-                self.tools.append({**told, "kind": "effect"})
+                body = _body(FunctionTool(thing), self._folder)
+                self.tools.append({**told, "kind": "effect", "body": body})
             else:
                 continue
             known.add(self.tools[-1]["tool"])
@@ -158,6 +160,14 @@ def describe(tool: Any, *, agent: str, guarded: bool) -> Found:
         "long_running": bool(tool.is_long_running),
         "code": tool_code(tool),
     }
+
+
+def _body(tool: Any, folder: Path) -> str:
+    """Where a tool's own code stands, if it stands in the candidate's folder."""
+    code = getattr(body_of(tool), "__code__", None)
+    if code is None or not _lies_in(Path(code.co_filename), folder):
+        return ""
+    return f"{Path(code.co_filename).resolve().relative_to(folder).as_posix()}:{code.co_qualname}"
 
 
 def _schema(tool: Any, function: Callable[..., Any] | None) -> Found:

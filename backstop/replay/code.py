@@ -1,0 +1,82 @@
+"""What a version is made of, and which of it a replay reached."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from backstop.adk.blocks import Block, blocks
+from backstop.replay.wire import Ready, RunDone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """An agent folder's files, by relative path.
+
+    `modules` are Python files cut into blocks, `data` the digests of all other files,
+    `unread` those of Python files that this interpreter cannot parse.
+    """
+
+    modules: Mapping[str, list[Block]] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, files: Iterable[tuple[str, bytes]]) -> Self:
+        """The code that these files, by relative path, hold."""
+        modules: dict[str, list[Block]] = {}
+        data: dict[str, str] = {}
+        unread: dict[str, str] = {}
+        for name, content in files:
+            digest = hashlib.sha256(content).hexdigest()
+            if not name.endswith(".py"):
+                data[name] = digest
+                continue
+            try:
+                modules[name] = blocks(content)
+            except (SyntaxError, ValueError, RecursionError):
+                unread[name] = digest
+        return cls(modules=modules, data=data, unread=unread)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """What a replay reached: blocks by file and number, and the files that were opened."""
+
+    blocks: frozenset[tuple[str, int]] = frozenset()
+    files: frozenset[str] = frozenset()
+
+    @classmethod
+    def by(cls, told: Ready | RunDone) -> Self:
+        """What the harness says was reached."""
+        return cls(
+            blocks=frozenset((name, n) for name, found in told.reached.items() for n in found),
+            files=frozenset(told.opened),
+        )
+
+    def __or__(self, other: Reached) -> Reached:
+        """What either reached."""
+        return Reached(blocks=self.blocks | other.blocks, files=self.files | other.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exercised:
+    """A version's code, what a replay of it reached, and where its tools' bodies stand.
+
+    `bodies` are ``file:qualified name``; no replay runs them, and they are compared apart.
+    """
+
+    code: Code = field(default_factory=Code)
+    reached: Reached = field(default_factory=Reached)
+    bodies: frozenset[str] = frozenset()
+
+    def has_reached(self, file: str, number: int) -> bool:
+        """Did any run reach the block?"""
+        return (file, number) in self.reached.blocks
+
+    def is_body(self, file: str, name: str) -> bool:
+        """Is this function a tool's body, or within one?"""
+        place = f"{file}:{name}"
+        return any(place == body or place.startswith(f"{body}.<locals>.") for body in self.bodies)

@@ -1,0 +1,158 @@
+"""D7: what two versions differ in, and no run reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from backstop.replay.code import Code, Exercised, Reached
+from backstop.replay.coverage import unreached
+
+AGENT = """
+def ask(n):
+    if n > 100:
+        return escalate(n)
+    return n
+
+
+def escalate(n):
+    return -n
+"""
+
+
+def version(
+    files: Mapping[str, str] | str = AGENT,
+    *,
+    skipped: tuple[str, ...] = (),
+    opened: tuple[str, ...] = (),
+    bodies: tuple[str, ...] = (),
+) -> Exercised:
+    """A version of which everything was reached but blocks that begin with a text."""
+    texts = {"agent.py": files} if isinstance(files, str) else files
+    code = Code.of((name, text.encode()) for name, text in texts.items())
+    reached = frozenset(
+        (name, number)
+        for name, blocks in code.modules.items()
+        for number, block in enumerate(blocks)
+        if not any(skip in texts[name].splitlines()[block.line - 1] for skip in skipped)
+    )
+    return Exercised(
+        code=code,
+        reached=Reached(blocks=reached, files=frozenset(opened)),
+        bodies=frozenset(bodies),
+    )
+
+
+CUT = AGENT.partition("def escalate")[0]
+BEYOND = ("return escalate", "def escalate")
+"""What the runs do not reach."""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("return -n", "return 0", "agent.py:8 escalate changed and no run reached it"),
+        (
+            "return escalate(n)",
+            "return escalate(n + 1)",
+            "agent.py:4 ask: a branch changed and no run reached it",
+        ),
+        ("n > 100", "n > 50", "agent.py:4 ask: a branch changed and no run reached it"),
+        ("def escalate(n)", "def escalate(m)", "agent.py:8 escalate changed and no run reached it"),
+        (
+            "def escalate(n):\n    return -n\n",
+            "",
+            "agent.py:8 escalate was removed and no run had reached it",
+        ),
+        (
+            "    if n > 100:\n        return escalate(n)\n",
+            "",
+            "agent.py:2 ask lost a branch that no run had reached",
+        ),
+    ],
+)
+def test_d07_a_change_that_no_run_reached_is_named(old: str, new: str, said: str) -> None:
+    """D7: coverage, never a pass in silence."""
+    assert AGENT.count(old) == 1
+    changed = AGENT.replace(old, new)
+    assert unreached(version(skipped=BEYOND), version(changed, skipped=BEYOND)) == (said,)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    return n\n", "    return n + 1\n"),
+        ("def escalate(n):\n", "# why\ndef escalate(n):\n    '''Words.'''\n"),
+        ("        return escalate(n)", "        return  escalate( n )  # why"),
+    ],
+)
+def test_d07_what_was_reached_or_says_the_same_is_not_named(old: str, new: str) -> None:
+    """D7: a changed helper that runs is judged by what it asked for; a comment by nothing."""
+    assert AGENT.count(old) == 1
+    changed = AGENT.replace(old, new)
+    assert unreached(version(skipped=BEYOND), version(changed, skipped=BEYOND)) == ()
+
+
+def test_d07_new_code_that_no_run_reached_is_named() -> None:
+    found = unreached(
+        version(),
+        version(
+            {"agent.py": AGENT, "more.py": "X = 1\ndef mail():\n    return 1\n"},
+            skipped=("def mail",),
+        ),
+    )
+    assert found == ("more.py:2 mail is new and no run reached it",)
+
+
+def test_d07_a_module_that_nobody_imports_is_named_once() -> None:
+    texts = {"agent.py": AGENT, "odd.py": "X = 1\n"}
+    base = version(texts, skipped=("X =",))
+    changed = version({**texts, "odd.py": "X = 2\n"}, skipped=("X =",))
+    assert unreached(base, changed) == ("odd.py:1 the module changed and no run reached it",)
+    assert unreached(base, version()) == (
+        "odd.py:1 the module was removed and no run had reached it",
+    )
+
+
+def test_d07_a_function_that_moved_and_runs_is_not_named() -> None:
+    moved = {
+        "agent.py": CUT,
+        "more.py": "def escalate(n):\n    return 1\n",
+    }
+    assert unreached(version(skipped=BEYOND), version(moved, skipped=("return escalate",))) == ()
+
+
+def test_d07_tool_bodies_are_compared_apart() -> None:
+    """They never run, so every change in one would be named a second time."""
+    base = version(skipped=BEYOND, bodies=("agent.py:escalate",))
+    inner = AGENT.replace("return -n", "def inner(): pass\n    return 0")
+    changed = version(inner, skipped=(*BEYOND, "def inner"), bodies=("agent.py:escalate",))
+    assert unreached(base, changed) == ()
+    assert unreached(base, version(CUT, skipped=BEYOND)) == ()
+
+
+def test_d07_files_that_are_no_code_count_unless_they_were_read() -> None:
+    base = version({"agent.py": AGENT, "prompt.md": "a", "old.txt": "a", "used.txt": "a"})
+    texts = {"agent.py": AGENT, "prompt.md": "b", "new.txt": "a", "used.txt": "b"}
+    assert unreached(base, version(texts, opened=("used.txt",))) == (
+        "new.txt is new and no run read it",
+        "old.txt was removed and no run had read it",
+        "prompt.md changed and no run read it",
+    )
+    assert unreached(base, base) == ()
+
+
+def test_d07_what_this_python_cannot_read_is_never_taken_for_reached() -> None:
+    base = version({"agent.py": "def ("})
+    changed = version({"agent.py": "def (("}, opened=("agent.py",))
+    assert unreached(base, base) == ()
+    (said,) = unreached(base, changed)
+    assert said.startswith("agent.py changed, and this Python cannot read it")
+
+
+def test_d07_many_places_are_counted_not_listed() -> None:
+    texts = {f"n{n:02}.txt": "a" for n in range(40)}
+    found = unreached(version(), version({"agent.py": AGENT, **texts}))
+    assert len(found) == 26
+    assert found[-1] == "15 more places changed and no run reached them"
