@@ -142,12 +142,17 @@ class EndRun(_Message, frozen=True, tag="end_run"):
 
 
 class RunDone(_Message, frozen=True, tag="run_done"):
-    """A run ended; `digest` is of its event log, so that two replays can be compared."""
+    """A run ended; `digest` is of its event log, so that two replays can be compared.
+
+    `reached` and `opened` are what it reached beyond the import, as in `Ready`.
+    """
 
     id: int
     run: str
     events: int
     digest: str
+    reached: dict[str, list[int]] = {}
+    opened: list[str] = []
 
 
 class Quit(_Message, frozen=True, tag="quit"):
