@@ -24,7 +24,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
@@ -33,7 +33,10 @@ from .spelling import (
     INT_LIMIT,
     MAX_DEPTH,
     MAX_DIGITS,
+    MAX_SIZE,
+    MEMBER,
     NotCanonical,
+    Room,
     check_range,
     exact,
     normal,
@@ -218,15 +221,16 @@ def render(value: object) -> Json:
     """Turn a Python value into Json, keeping its text as it is; rendering twice changes nothing.
 
     Raises `NotCanonical` for objects without a spelling, member names that are not text or
-    that are equal in NFC, numbers that are not finite, lone surrogates, and values nested
-    beyond `MAX_DEPTH` or inside themselves.
+    that are equal in NFC, numbers that are not finite, lone surrogates, values nested beyond
+    `MAX_DEPTH` or inside themselves, and values larger than `MAX_SIZE` when written out.
     """
-    return _render(value, 0)
+    return _render(value, 0, Room(MAX_SIZE))
 
 
-def _render(value: object, depth: int) -> Json:
+def _render(value: object, depth: int, room: Room) -> Json:
     value = unwrapped(value)
     if isinstance(value, str):
+        room.take(len(value))
         normal(value)
         return value
     if isinstance(value, Decimal):
@@ -234,22 +238,26 @@ def _render(value: object, depth: int) -> Json:
     if isinstance(value, dict):
         _check_room(depth)
         _normal_names(value)
-        return {str.__str__(name): _below(name, item, depth) for name, item in value.items()}
+        room.take(MEMBER * len(value))
+        return {str.__str__(name): _below(name, item, depth, room) for name, item in value.items()}
     if isinstance(value, list | tuple):
         _check_room(depth)
-        return [_below(index, item, depth) for index, item in enumerate(value)]
+        room.take(MEMBER * len(value))
+        return [_below(index, item, depth, room) for index, item in enumerate(value)]
     if isinstance(value, set | frozenset):
         _check_room(depth)
-        members = [_render(item, depth + 1) for item in value]
-        return [item for _, item in sorted({_text(item, 0): item for item in members}.items())]
+        room.take(MEMBER * len(value))
+        members = [_render(item, depth + 1, room) for item in value]
+        by_text = {canonical(item): item for item in members}
+        return [item for _, item in sorted(by_text.items())]
     if isinstance(value, int) and not -INT_LIMIT < value < INT_LIMIT:
         raise too_long()
     return value  # type: ignore[return-value]  # None, bool or int: all that unwrapped leaves
 
 
-def _below(token: str | int, value: object, depth: int) -> Json:
+def _below(token: str | int, value: object, depth: int, room: Room) -> Json:
     try:
-        return _render(value, depth + 1)
+        return _render(value, depth + 1, room)
     except NotCanonical as fault:
         raise fault.inside(token) from None
 
@@ -274,39 +282,45 @@ def _normal_names(members: dict[Any, object]) -> dict[str, object]:
 # --- Json -> canonical text ---------------------------------------------------------------
 
 
-def canonical(value: object) -> str:
+def canonical(value: object, *, size: int = MAX_SIZE) -> str:
     """The canonical JSON text of a Python value: equal for equal values, and only for those.
 
-    Raises `NotCanonical` for what `render` refuses. ``parse`` of it is the value again.
+    Raises `NotCanonical` for what `render` refuses, and beyond `size`. ``parse`` of it is the
+    value again.
     """
-    return _text(value, 0)
+    return _text(value, 0, Room(size))
 
 
-def _text(value: Any, depth: int) -> str:  # noqa: ANN401  # exact types are tested, for speed
+def _text(value: Any, depth: int, room: Room) -> str:  # noqa: ANN401  # exact types, for speed
     kind = type(value)
     if kind is str:
+        room.take(len(value))
         return encode_basestring(normal(value))
     if kind is int:
-        if -INT_LIMIT < value < INT_LIMIT:
-            return str(value)
-        raise too_long()
+        if not -INT_LIMIT < value < INT_LIMIT:
+            raise too_long()
+        number = str(value)
+        room.take(len(number))
+        return number
     if kind is dict:
-        return _object_text(value, depth)
+        return _object_text(value, depth, room)
     if kind is list or kind is tuple:
-        return f"[{','.join(_texts(value, depth))}]"
+        return f"[{','.join(_texts(value, depth, room))}]"
     if value is None:
         return "null"
     if kind is bool:
         return "true" if value else "false"
     if kind is set or kind is frozenset:
-        return f"[{','.join(sorted(set(_texts(value, depth))))}]"
+        return f"[{','.join(sorted(set(_texts(value, depth, room))))}]"
     if kind is Decimal:
-        number = exact(value)
-        return format(number, "f").rstrip("0") if isinstance(number, Decimal) else str(number)
-    return _text(unwrapped(value), depth)
+        plain = exact(value)
+        number = format(plain, "f").rstrip("0") if isinstance(plain, Decimal) else str(plain)
+        room.take(len(number))
+        return number
+    return _text(unwrapped(value), depth, room)
 
 
-def _object_text(members: dict[Any, object], depth: int) -> str:
+def _object_text(members: dict[Any, object], depth: int, room: Room) -> str:
     _check_room(depth)
     try:
         plain = "".join(members).isascii()
@@ -315,23 +329,26 @@ def _object_text(members: dict[Any, object], depth: int) -> str:
     named = members if plain else _normal_names(members)
     parts = []
     name = ""
+    room.take(MEMBER * len(named))
     try:
         for name in sorted(named):
             item = named[name]
             if type(item) is str and item.isascii():
+                room.take(len(item))
                 parts.append(f"{encode_basestring(name)}:{encode_basestring(item)}")
             else:
-                parts.append(f"{encode_basestring(name)}:{_text(item, depth + 1)}")
+                parts.append(f"{encode_basestring(name)}:{_text(item, depth + 1, room)}")
     except NotCanonical as fault:
         raise fault.inside(name) from None
     return f"{{{','.join(parts)}}}"
 
 
-def _texts(items: Iterable[object], depth: int) -> list[str]:
+def _texts(items: Collection[object], depth: int, room: Room) -> list[str]:
     _check_room(depth)
+    room.take(MEMBER * len(items))
     parts: list[str] = []
     try:
-        parts.extend(_text(item, depth + 1) for item in items)
+        parts.extend(_text(item, depth + 1, room) for item in items)
     except NotCanonical as fault:
         raise fault.inside(len(parts)) from None
     return parts

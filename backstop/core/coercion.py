@@ -18,6 +18,9 @@ from .canon import Json, NotCanonical, canonical, parse
 
 Schema: TypeAlias = Mapping[str, Any]
 
+MAX_TRIALS: Final = 500_000
+"""Trials of whether a value, or a part of it, fits a branch of a union."""
+
 _SCALARS: Final = frozenset({"integer", "number", "money", "boolean"})
 _FROM_TEXT: Final = _SCALARS | {"array", "object"}
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -34,6 +37,8 @@ def coerce(value: Json, schema: Schema) -> Json:
     Text that is exactly a JSON number, boolean, array or object becomes one where the schema
     asks for it; an integer becomes its text under ``string``. A union changes nothing if a
     branch fits already, or if the branches disagree. Coercing twice changes nothing more.
+
+    Raises `NotCanonical` where unions inside unions would take for ever to try.
     """
     return _Coercion(schema).coerce(value, schema)
 
@@ -95,12 +100,23 @@ def _is(kind: str, value: Json) -> bool:
 
 
 class _Coercion:
-    """One walk of a value along a schema; `root` is what ``$ref`` points into."""
+    """One walk of a value along a schema; `root` is what ``$ref`` points into.
 
-    __slots__ = ("root",)
+    `left` are the trials of a union's branch that it may still make. Unions inside unions
+    double them, and a tool's schema comes from code that nobody has reviewed.
+    """
+
+    __slots__ = ("left", "root")
 
     def __init__(self, root: Schema) -> None:
         self.root = root
+        self.left = MAX_TRIALS
+
+    def tried(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            what = "a schema with so many unions inside unions that trying them does not end"
+            raise NotCanonical(what, slug="schema-too-wide")
 
     def coerce(self, value: Json, schema: Schema, seen: frozenset[str] = frozenset()) -> Json:
         schema, seen = self.resolved(schema, seen)
@@ -133,6 +149,7 @@ class _Coercion:
         return next(iter(meant.values())) if len(meant) == 1 else value
 
     def fits(self, value: Json, schema: Schema, seen: frozenset[str] = frozenset()) -> bool:
+        self.tried()
         schema, seen = self.resolved(schema, seen)
         branches = _branches(schema)
         if branches:

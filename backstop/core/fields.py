@@ -44,6 +44,8 @@ __all__ = [
     "fold",
     "normalise",
     "normalise_fields",
+    "opened",
+    "picked",
     "pointers",
     "without",
 ]
@@ -136,17 +138,26 @@ def _each_text(value: Json, edit: Callable[[str], Json]) -> Json:
 def normalise_fields(arguments: Mapping[str, Json], fields: Fields) -> dict[str, Json]:
     """The arguments, each field normalised by its kinds.
 
-    JSON text is opened from the outside in, everything else is done from the inside out, so
-    that a set of normalised items is a set.
+    From the inside out, so that a set of normalised items is a set.
     """
-    places = sorted((_tokens(name), kinds) for name, kinds in fields.items())
-    members = dict(arguments)
-    for tokens, kinds in places:
-        if "json" in kinds:
-            members = _edited_member(members, tokens, _from_json_text)
-    for tokens, kinds in reversed(places):
+    members = opened(arguments, fields)
+    for tokens, kinds in reversed(_places(fields)):
         members = _edited_member(members, tokens, _normaliser(kinds))
     return members
+
+
+def opened(arguments: Mapping[str, Json], fields: Fields) -> dict[str, Json]:
+    """The arguments with the JSON text of ``json`` fields read, from the outside in."""
+    members = dict(arguments)
+    for tokens, kinds in _places(fields):
+        if "json" in kinds:
+            members = _edited_member(members, tokens, _from_json_text)
+    return members
+
+
+def _places(fields: Fields) -> list[tuple[tuple[str, ...], Sequence[str]]]:
+    """The fields by their tokens, what is outside before what is in it."""
+    return sorted((_tokens(name), tuple(kinds)) for name, kinds in fields.items())
 
 
 def _normaliser(kinds: Sequence[str]) -> Edit:
@@ -162,6 +173,30 @@ def without(
         if not kinds.isdisjoint(declared):
             members = _dropped(members, _tokens(name))
     return members
+
+
+def picked(arguments: Mapping[str, Json], fields: Fields, kinds: frozenset[str]) -> dict[str, Json]:
+    """The values of every field that has one of `kinds`, by the field's declared name.
+
+    A field in a list has several; they are given as a list.
+    """
+    found: dict[str, Json] = {}
+    for name, declared in fields.items():
+        if not kinds.isdisjoint(declared):
+            values = list(_values(dict(arguments), _tokens(name)))
+            if values:
+                found[name] = values[0] if len(values) == 1 else values
+    return found
+
+
+def _values(value: Json, tokens: tuple[str, ...]) -> Iterator[Json]:
+    if not tokens:
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _values(item, tokens)
+    elif isinstance(value, dict) and tokens[0] in value:
+        yield from _values(value[tokens[0]], tokens[1:])
 
 
 def _dropped(members: dict[str, Json], tokens: tuple[str, ...]) -> dict[str, Json]:
@@ -307,22 +342,22 @@ def pointers(a: Json, b: Json) -> tuple[str, ...]:
     Compared by canonical text, so that true is not 1. A member or item that one side lacks is
     one place.
     """
-    return tuple(sorted(_places(a, b, "")))
+    return tuple(sorted(_differing(a, b, "")))
 
 
-def _places(a: Json, b: Json, at: str) -> Iterator[str]:
+def _differing(a: Json, b: Json, at: str) -> Iterator[str]:
     if isinstance(a, dict) and isinstance(b, dict):
         for name in a.keys() | b.keys():
             below = f"{at}/{pointer_token(name)}"
             if name in a and name in b:
-                yield from _places(a[name], b[name], below)
+                yield from _differing(a[name], b[name], below)
             else:
                 yield below
     elif isinstance(a, list) and isinstance(b, list):
         shared = min(len(a), len(b))
         for index in range(max(len(a), len(b))):
             if index < shared:
-                yield from _places(a[index], b[index], f"{at}/{index}")
+                yield from _differing(a[index], b[index], f"{at}/{index}")
             else:
                 yield f"{at}/{index}"
     elif canonical(a) != canonical(b):

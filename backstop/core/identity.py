@@ -3,9 +3,10 @@
 K1. ``key = digest(["backstop.key", canon version, [agent, app, tenant], tool, identity,
 scope, scope value, occurrence])``. The schema takes no part but by coercion and defaults.
 
-A call goes through five stations: canonical text and strict parser; override fields are
-taken out and volatile ones dropped; absent arguments take their declared defaults (K2);
-values are read as the schema means them (`coerce`); each field is normalised by its kinds.
+A call goes through five stations: canonical text and strict parser; absent arguments take
+their declared defaults (K2); values are read as the schema means them (`coerce`) and the text
+of ``json`` fields is opened; override fields are taken out and volatile ones dropped, wherever
+they stood; each field is normalised by its kinds.
 
 *Identity declared*: exactly the named arguments, defaults filled in. One that is absent with
 no default known is refused, unless the schema says that it is optional: then it is null.
@@ -28,7 +29,15 @@ from typing import Any, Final
 import msgspec
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse, short
-from backstop.core.fields import HIDDEN, coerce, normalise, normalise_fields, without
+from backstop.core.fields import (
+    HIDDEN,
+    coerce,
+    normalise,
+    normalise_fields,
+    opened,
+    picked,
+    without,
+)
 from backstop.errors import IdentityError
 
 
@@ -117,6 +126,7 @@ class Identified:
 
 
 GENERATED: Final = frozenset({"generated"})
+OVERRIDE: Final = frozenset({"override"})
 
 
 def identify(
@@ -258,8 +268,9 @@ class _Call:
         try:
             given = _canonical_members(arguments)
             filled = complete(given, written_under, declaration)
-            self.override = _overrides(filled, declaration)
-            self.arguments = self._read(filled)
+            seen = self._seen(filled)
+            self.override = _overrides(seen, declaration)
+            self.arguments = self._named(seen)
         except NotCanonical as fault:
             raise IdentityRefused(
                 f"{declaration.tool}: the arguments have no canonical form: {fault} ({fault.slug})",
@@ -267,26 +278,31 @@ class _Call:
             ) from None
         self.passed = given.keys()
 
-    def _read(self, members: dict[str, Json]) -> dict[str, Json]:
+    def _seen(self, members: dict[str, Json]) -> dict[str, Json]:
+        """What the arguments say, whether they came as values or as the texts of values."""
         declared = self.declaration
-        seen = without(members, declared.fields, HIDDEN)
         if declared.schema:
-            read = coerce(seen, declared.schema)
-            seen = read if isinstance(read, dict) else seen
-        return normalise_fields(seen, declared.fields) if declared.fields else seen
+            read = coerce(members, declared.schema)
+            members = read if isinstance(read, dict) else members
+        return opened(members, declared.fields) if declared.fields else members
+
+    def _named(self, seen: dict[str, Json]) -> dict[str, Json]:
+        """What of it is asked for: without hidden fields, in one spelling."""
+        fields = self.declaration.fields
+        return normalise_fields(without(seen, fields, HIDDEN), fields) if fields else seen
 
     def identity(self) -> dict[str, Json]:
         """The identity arguments; raises `IdentityRefused` if nothing names the target."""
         if self.declaration.identity is None:
             return self._undeclared_or_refused()
-        identity = {name: self._named(name) for name in self.declaration.identity}
+        identity = {name: self._argument(name) for name in self.declaration.identity}
         if not identity and self.declaration.scope is None:
             raise self._refused("its identity is declared empty, so a scope must be declared")
         if identity and all(value is None for value in identity.values()):
             raise self._refused(f"every identity argument ({', '.join(identity)}) is null")
         return identity
 
-    def _named(self, name: str) -> Json:
+    def _argument(self, name: str) -> Json:
         if name in self.arguments:
             return self.arguments[name]
         if not self.declaration.is_optional(name):
@@ -303,7 +319,7 @@ class _Call:
 
     def undeclared(self) -> dict[str, Json]:
         """The arguments that were passed, less generated ones and those equal to a default."""
-        defaults = self._read(self.declaration.defaults)
+        defaults = self._named(self._seen(self.declaration.defaults))
         return {
             name: value
             for name, value in without(self.arguments, self.declaration.fields, GENERATED).items()
@@ -353,9 +369,5 @@ class _Call:
 
 
 def _overrides(members: dict[str, Json], declaration: Declaration) -> dict[str, Json] | None:
-    given = {
-        name: members[name]
-        for name, kinds in declaration.fields.items()
-        if "override" in kinds and members.get(name) not in (None, False, "")
-    }
-    return given or None
+    given = picked(members, declaration.fields, OVERRIDE)
+    return {name: value for name, value in given.items() if value not in (None, False, "")} or None

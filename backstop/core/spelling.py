@@ -26,6 +26,15 @@ MAX_DEPTH: Final = 100
 MAX_DIGITS: Final = 4000
 """Digits of one number. Below Python's own limit for turning text into an integer."""
 
+MAX_SIZE: Final = 1 << 24
+"""Characters of a value, each member counted as `MEMBER` more. No line of a ledger is longer."""
+
+MEMBER: Final = 16
+"""What a member weighs besides its text. It costs time even where it is nearly no text."""
+
+MAX_MARKS: Final = 1000
+"""Accents and the like upon one letter. Putting more in order takes quadratic time."""
+
 INT_LIMIT: Final = 10**MAX_DIGITS
 """The smallest integer that is too long."""
 
@@ -69,15 +78,51 @@ def too_long() -> NotCanonical:
     return NotCanonical(f"a number of more than {MAX_DIGITS} digits", slug="number-too-long")
 
 
+def too_large() -> NotCanonical:
+    """The refusal of a value beyond `MAX_SIZE`."""
+    what = "a value that is too large when written out: more than 16 million characters or so"
+    return NotCanonical(what, slug="too-large")
+
+
+class Room:
+    """How much of a value there may still be. What it holds many times over counts each time.
+
+    Twenty lists of one list twice are a million lists when written out.
+    """
+
+    __slots__ = ("_left",)
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+
+    def take(self, size: int) -> None:
+        """Use up `size`. Raises `NotCanonical` once there is no more."""
+        self._left -= size
+        if self._left < 0:
+            raise too_large()
+
+
 def normal(text: str) -> str:
-    """The text in NFC. Raises `NotCanonical` for half a surrogate pair."""
+    """The text in NFC. Raises `NotCanonical` for half a surrogate pair, and for too many marks."""
     if text.isascii():
         return text
+    if len(text) > MAX_MARKS:
+        _check_marks(text)
     try:
         text.encode()
     except UnicodeEncodeError:
         raise NotCanonical("text with half a surrogate pair", slug="lone-surrogate") from None
     return unicodedata.normalize("NFC", text)
+
+
+def _check_marks(text: str) -> None:
+    run = 0
+    for sign in text:
+        # The voicing marks of half width are letters, and marks in compatibility form.
+        run = run + 1 if unicodedata.category(sign)[0] == "M" or sign in "\uff9e\uff9f" else 0
+        if run > MAX_MARKS:
+            what = f"text with more than {MAX_MARKS} accents or the like upon one letter"
+            raise NotCanonical(what, slug="too-many-marks")
 
 
 def unwrapped(value: object) -> object:

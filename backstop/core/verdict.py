@@ -7,6 +7,7 @@ soften a decision.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -290,4 +291,4 @@ def worse(one: AgentVerdict, other: AgentVerdict) -> AgentVerdict:
 
 def content_digest(body: object) -> str:
     """``sha256:`` digest of a verdict's canonical body (everything but the timings)."""
-    return f"sha256:{digest(canonical(body))}"
+    return f"sha256:{digest(canonical(body, size=sys.maxsize))}"

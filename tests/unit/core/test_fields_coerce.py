@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backstop.core.canon import Json, canonical
+from backstop.core.canon import Json, NotCanonical, canonical
 from backstop.core.coercion import instant
 from backstop.core.fields import coerce
 
@@ -204,3 +204,20 @@ def test_an_instant_has_one_spelling(text: str, spelled: str) -> None:
 )
 def test_what_is_no_instant_has_no_spelling(text: str) -> None:
     assert instant(text) is None
+
+
+def test_unions_inside_unions_end() -> None:
+    """A tool's schema comes from the candidate: it must not keep the gate busy for ever."""
+    node: dict[str, Any] = {
+        "anyOf": [
+            {"type": "array", "items": {"$ref": "#/$defs/n"}},
+            {"type": "array", "items": {"$ref": "#/$defs/n"}, "minItems": 1},
+            {"type": "integer"},
+        ]
+    }
+    value: Json = "1"
+    for _ in range(40):
+        value = [value]
+    with pytest.raises(NotCanonical) as caught:
+        coerce({"a": value}, {"$defs": {"n": node}, "properties": {"a": {"$ref": "#/$defs/n"}}})
+    assert caught.value.slug == "schema-too-wide"

@@ -206,7 +206,8 @@ def test_only_a_tool_of_scope_agent_is_answered_by_another_run(
     first = next(i for i, e in enumerate(recorded.events) if isinstance(e, EffectClaimed))
     header = msgspec.structs.replace(made.intents_header, ledger=recorded.digest)
     (intent,) = made.intents
-    rows = [msgspec.structs.replace(intent, answered_by=first), *made.runs]
+    answered = msgspec.structs.replace(intent, answered_by=first)
+    rows: list[Intent | RunReplayed] = [answered, *made.runs]
     told = intentsfile.read(intentsfile.write(header, rows), name="intents")
     if refused:
         with pytest.raises(IntentsError, match="was answered by a call of run 'r1'"):
@@ -316,7 +317,7 @@ DEARER = msgspec.structs.replace(
 
 def written(*rows: tuple[dict[str, Any], Declaration], owner: str = "worker") -> Ledger:
     """A guarded ledger whose rows were written one after the other under these declarations."""
-    place = {"run": "r1", "at": "2026-01-05T08:00:00Z"}
+    place: dict[str, Any] = {"run": "r1", "at": "2026-01-05T08:00:00Z"}
     told: list[Event] = [RunOpened(**place), StepStarted(**place, step="s0", cursor=0)]
     for args, declared in rows:
         named = identify(args, declared, namespace=Namespace(agent="desk"), run="r1", step="s0")
