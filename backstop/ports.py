@@ -45,10 +45,14 @@ class Claim:
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """The effect is committed: its stored result, and what it changed in the session, as JSON."""
+    """The effect is committed: its stored result, and what it changed in the session, as JSON.
+
+    `actions` is what the tool's body did to the flow of the run.
+    """
 
     result: msgspec.Raw = NOTHING
     state_delta: msgspec.Raw = NOTHING
+    actions: msgspec.Raw = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

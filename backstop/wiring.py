@@ -289,6 +289,7 @@ def _replayed(
         version=version_of(folder),
         declarations=rule_sets(ledger.header, job.agent.declarations, job.base_declarations)[0],
         control={} if control is None else control.requests,
+        handed={} if control is None else control.handed,
         is_control=job.base is not None and control is None,
         base=control,
         # Without a base there is nothing to compare it with.

@@ -43,6 +43,7 @@ class _Record(msgspec.Struct):
     life: Life = UNBORN
     result: msgspec.Raw = NOTHING
     state_delta: msgspec.Raw = NOTHING
+    actions: msgspec.Raw = NOTHING
     error: Failure = _UNKNOWN_FAILURE
     reason: str = ""
 
@@ -104,8 +105,9 @@ class MemoryStore:
                 _check_owner(record, claim)
             self._move(record, settlement)
             match settlement:
-                case EffectCommitted(result=result, state_delta=state_delta):
+                case EffectCommitted(result=result, state_delta=state_delta, actions=actions):
                     record.result, record.state_delta = result, state_delta
+                    record.actions = actions
                 case EffectFailed(error=error):
                     record.error = error
                 case EffectInDoubt(reason=reason):
@@ -126,7 +128,9 @@ class MemoryStore:
             return Conflict(fingerprint=record.claimed.fingerprint, args=record.claimed.args)
         match record.life.phase:
             case Phase.COMMITTED:
-                return Recorded(result=record.result, state_delta=record.state_delta)
+                return Recorded(
+                    result=record.result, state_delta=record.state_delta, actions=record.actions
+                )
             case Phase.FAILED:
                 return Refused(error=record.error)
             case Phase.IN_DOUBT:

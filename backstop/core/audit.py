@@ -213,6 +213,7 @@ class Audit:
     def _claimed(self, event: EffectClaimed) -> None:
         step = self._step(event.run, event.step)
         step.claims[event.key] = event.tool
+        self._runs[event.run].blocked.discard(event.key)  # it is being tried after all
         step.count(event.attempt, event.tool)
         if event.key in self._absent:
             self._late(event.run, event.key)
@@ -258,9 +259,11 @@ class Audit:
             seen.add(key)
             problem = _PROBLEMS[phase]
             found = Finding(run=run, step=step, tool=tool, key=key, problem=problem, line=line)
+            if key in blocked and phase in {Phase.ABSENT, Phase.RETRYABLE}:
+                continue  # it did not reach its tool, or that asked a person first
             if phase is not Phase.ABSENT:
                 self._findings.append(found)
-            elif key not in blocked:
+            else:
                 self._absent.setdefault(key, []).append(found)
 
     def _late(self, run: str, key: str) -> None:

@@ -21,6 +21,9 @@ FORMAT: Final = 1
 
 NOTHING: Final = msgspec.Raw(b"null")
 
+BY_AGENT: Final = "agent"
+"""Who blocked a call that the agent itself answered, or holds until a person confirms it."""
+
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledger"):
     """First line: whose ledger it is and under which rules it was written.
@@ -143,8 +146,11 @@ class CursorAdvanced(_Event, frozen=True, tag="cursor_advanced"):
 class ModelAnswered(_Event, frozen=True, tag="model"):
     """A model's answer. `ordinal` counts the agent's requests within the attempt, from 0.
 
-    `request` is None where the digests are not known, `agent` empty where nobody knows who
-    asked (imported rows).
+    A streamed request may have several answers, which share their ordinal. `request` is None
+    where the digests are not known, `agent` empty where nobody knows who asked (imported
+    rows). `within` is the key of the tool call in whose body it was asked; `apart` says that
+    the agent has a session of its own, as one that is a tool has; `branch` is the framework's
+    name for where in the conversation it stands.
     """
 
     step: str
@@ -153,12 +159,17 @@ class ModelAnswered(_Event, frozen=True, tag="model"):
     attempt: int = 1
     request: RequestDigests | None = None
     response: msgspec.Raw = NOTHING
+    within: str = ""
+    apart: bool = False
+    branch: str = ""
 
 
 class ToolRead(_Event, frozen=True, tag="read"):
     """A call that changes nothing outside, with its result or what it raised.
 
-    `pending` marks a call whose answer had not come when the record ended.
+    `pending` marks a call whose answer had not come when the record ended. `actions` is what
+    its body did to the flow of the run, `within` the key of the call in whose body it was
+    made. `steering` marks a call of the framework's own tools, which only steer the agent.
     """
 
     step: str
@@ -173,12 +184,16 @@ class ToolRead(_Event, frozen=True, tag="read"):
     error: Failure | None = None
     state_delta: msgspec.Raw = NOTHING
     pending: bool = False
+    actions: msgspec.Raw = NOTHING
+    within: str = ""
+    steering: bool = False
 
 
 class EffectClaimed(_Event, frozen=True, tag="effect_claimed"):
     """The exclusive right to run an intent was taken, before the tool ran.
 
-    `owner` is empty where no guard stood (imported rows). `lease_s` is in seconds.
+    `owner` is empty where no guard stood (imported rows). `lease_s` is in seconds. `within`
+    is the key of the call in whose body this one was made.
     """
 
     step: str
@@ -196,25 +211,37 @@ class EffectClaimed(_Event, frozen=True, tag="effect_claimed"):
     trace: str = ""
     span: str = ""
     override: str | None = None
+    within: str = ""
 
 
 class EffectCommitted(_Event, frozen=True, tag="effect_committed"):
-    """The effect happened. `by` is ``owner``, ``probe`` or ``import``."""
+    """The effect happened. `by` is ``owner``, ``probe`` or ``import``.
+
+    `actions` is what the tool's body did to the flow of the run.
+    """
 
     key: str
     fence: int = 1
     result: msgspec.Raw = NOTHING
     state_delta: msgspec.Raw = NOTHING
     by: str = "owner"
+    actions: msgspec.Raw = NOTHING
 
 
 class EffectFailed(_Event, frozen=True, tag="effect_failed"):
-    """The effect certainly did not happen. A failure that is not `final` may be claimed again."""
+    """The effect certainly did not happen. A failure that is not `final` may be claimed again.
+
+    A tool that asked for a confirmation in place of acting gave a `result` all the same, and
+    `actions` say what it asked.
+    """
 
     key: str
     error: Failure
     fence: int = 1
     final: bool = True
+    result: msgspec.Raw = NOTHING
+    state_delta: msgspec.Raw = NOTHING
+    actions: msgspec.Raw = NOTHING
 
 
 class EffectInDoubt(_Event, frozen=True, tag="effect_in_doubt"):
@@ -250,7 +277,7 @@ class CallAnswered(_Event, frozen=True, tag="answered"):
 
 
 class CallBlocked(_Event, frozen=True, tag="blocked"):
-    """A call was refused before it ran, by a policy, Model Armor or a person."""
+    """A call did not reach its tool: `by` a policy, Model Armor, a person, or `BY_AGENT`."""
 
     step: str
     tool: str

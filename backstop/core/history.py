@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from backstop.core.events import (
+    BY_AGENT,
     NOTHING,
     AttemptEnded,
     AttemptStarted,
@@ -68,8 +69,9 @@ MAY_BE_OUT: Final = frozenset({Outcome.COMMITTED, Outcome.IN_DOUBT, Outcome.OPEN
 class Row(msgspec.Struct, kw_only=True, eq=False):
     """One call of an effect that history holds; `index` is its claim's place in the ledger.
 
-    `cursor` is its step's place in the run. `guarded` says that a guard wrote it. Compared
-    by identity: two rows of equal content are two rows.
+    `cursor` is its step's place in the run. `guarded` says that a guard wrote it. `settled` is
+    the place of what settled it last, `within` the key of the call in whose body it was made.
+    Compared by identity: two rows of equal content are two rows.
     """
 
     index: int
@@ -93,6 +95,9 @@ class Row(msgspec.Struct, kw_only=True, eq=False):
     result: msgspec.Raw = NOTHING
     error: Failure | None = None
     state_delta: msgspec.Raw = NOTHING
+    actions: msgspec.Raw = NOTHING
+    within: str = ""
+    settled: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -171,6 +176,8 @@ class _Effects:
         self.history.answered.append(event)
 
     def _blocked(self, event: CallBlocked, index: int) -> None:
+        if event.by == BY_AGENT:
+            return  # what another version asks there is not blocked: nothing stands for it
         self.history.rows.append(self._row(event, index, Outcome.BLOCKED, guarded=True, fence=0))
 
     def _row(
@@ -200,6 +207,7 @@ class _Effects:
             agent=event.agent,
             call=event.call,
             at=event.at,
+            within=event.within if isinstance(event, EffectClaimed) else "",
         )
 
     def _settle(
@@ -208,7 +216,7 @@ class _Effects:
         """The row that `event` settles: the oldest unsettled claim of its key and fence."""
         for row in self._unsettled.get((event.run, event.key), ()):
             if row.fence == event.fence:
-                row.settled_at = event.at
+                row.settled, row.settled_at = index, event.at
                 return row
         raise LedgerError(
             f"event {index + 1}: {event.key[:12]}… in run {event.run} is settled but was never "
@@ -223,11 +231,13 @@ class _Effects:
     def _committed(self, event: EffectCommitted, index: int) -> None:
         row = self._settle(event, index)
         row.result, row.state_delta, row.error = event.result, event.state_delta, None
+        row.actions = event.actions
         self._done(row, Outcome.COMMITTED)
 
     def _failed(self, event: EffectFailed, index: int) -> None:
         row = self._settle(event, index)
-        row.error = event.error
+        row.error, row.result = event.error, event.result
+        row.state_delta, row.actions = event.state_delta, event.actions
         self._done(row, Outcome.FAILED)
 
     def _doubted(self, event: EffectInDoubt, index: int) -> None:

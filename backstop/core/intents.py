@@ -90,8 +90,9 @@ class RunReplayed(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag=
     """How far the replay can speak for one run.
 
     `drift` is ``none``, ``drifted`` or ``unknown``; `drifted` names the parts of the request
-    by agent. Steps from cursor `assumed_from` on are assumed (D2). `not_replayable` says why
-    the run could not be replayed to its end.
+    by agent. Steps from cursor `assumed_from` on are assumed (D2); `handed_over` are the
+    cursors of steps that are assumed when replayed alone (S2). `not_replayable` says why the
+    run could not be replayed to its end.
     """
 
     run: str
@@ -100,6 +101,7 @@ class RunReplayed(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag=
     drift: str = "none"
     drifted: dict[str, tuple[str, ...]] = {}
     assumed_from: int | None = None
+    handed_over: tuple[int, ...] = ()
     not_replayable: str | None = None
 
 

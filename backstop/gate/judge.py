@@ -12,7 +12,7 @@ from itertools import product
 
 import msgspec
 
-from backstop.core.divergence import Comparison, Divergence, compare
+from backstop.core.divergence import Comparison, Divergence, Kind, compare
 from backstop.core.events import Header
 from backstop.core.history import History
 from backstop.core.identity import Declaration, Namespace
@@ -233,6 +233,8 @@ def comparing(history: History, asked: Asked, rules: Rules) -> Comparison:
     known = Counter(_place_of(divergence) for divergence in full.divergences)
     more: list[Divergence] = []
     for divergence in handed.divergences:
+        if divergence.kind is Kind.MISSING and _is_assumed(divergence, asked.replayed):
+            continue  # as in a full replay: nobody knows what is asked for there (D2)
         if known[_place_of(divergence)] > 0:
             known[_place_of(divergence)] -= 1
         else:
@@ -243,6 +245,11 @@ def comparing(history: History, asked: Asked, rules: Rules) -> Comparison:
         regrouped={**handed.regrouped, **full.regrouped},
         unkeyed=(*full.unkeyed, *(one for one in handed.unkeyed if one not in full.unkeyed)),
     )
+
+
+def _is_assumed(divergence: Divergence, replayed: Mapping[str, RunReplayed]) -> bool:
+    run = replayed.get(divergence.run)
+    return run is not None and divergence.cursor in run.handed_over
 
 
 def _place_of(divergence: Divergence) -> tuple[str, ...]:

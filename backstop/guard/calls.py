@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from backstop.adk.flow import CONFIRM
 from backstop.core.canon import NotCanonical, canonical
-from backstop.core.events import EffectClaimed, Failure, ToolRead
+from backstop.core.events import BY_AGENT, CallBlocked, EffectClaimed, Failure, ToolRead
 from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
 from backstop.errors import BackstopError, IdentityError
 from backstop.guard.claim import Produced
@@ -33,6 +34,7 @@ class Call:
     id: str = ""
     trace: str = ""
     span: str = ""
+    within: str = ""
 
 
 def name_call(
@@ -77,6 +79,7 @@ def intent_of(call: Call, journal: Journal) -> EffectClaimed:
         trace=call.trace,
         span=call.span,
         override=None if call.named.override is None else canonical(call.named.override),
+        within=call.within,
     )
 
 
@@ -99,17 +102,51 @@ def read_of(
         result=produced.result,
         error=None if error is None else Failure(type=type(error).__name__, message=str(error)),
         state_delta=produced.state_delta,
+        actions=produced.actions,
+        within=call.within,
     )
 
 
-def produced(result: object, state_delta: Mapping[str, Any], *, tool: str) -> Produced:
-    """What a call gave, serialised.
+def blocked_by_agent(call: Call, journal: Journal) -> CallBlocked:
+    """The row of a call that the agent itself answered, or holds until a person confirms it."""
+    return CallBlocked(
+        run=call.attempt.run,
+        at="",
+        v=journal.version,
+        step=call.attempt.step,
+        tool=call.tool,
+        key=call.named.key,
+        by=BY_AGENT,
+        attempt=call.attempt.number,
+        agent=call.agent,
+        call=call.id,
+        decl=call.declaration.digest,
+        args=call.args,
+        fingerprint=call.named.fingerprint,
+    )
+
+
+def produced(
+    result: object,
+    state_delta: Mapping[str, Any],
+    *,
+    tool: str,
+    actions: Mapping[str, Any] | None = None,
+) -> Produced:
+    """What a call gave, serialised; `actions` is what its body did to the flow of the run.
 
     Raises `BackstopError` (``result-not-canonical``): for an effect that is in doubt then,
     since what it did cannot be told a second time.
     """
     try:
-        return Produced(result=raw(result), state_delta=raw(dict(state_delta) or None))
+        done = dict(actions or {})
+        asked = done.get(CONFIRM)
+        return Produced(
+            result=raw(result),
+            state_delta=raw(dict(state_delta) or None),
+            actions=raw(done or None),
+            asked=None if asked is None else str(asked["hint"] or ""),
+        )
     except NotCanonical as error:
         raise BackstopError(
             f"{tool} gave something that cannot be kept: {error}; return JSON values",

@@ -8,13 +8,15 @@ included, and what is in doubt never runs again by itself.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from backstop.core.events import (
+    BY_AGENT,
     NOTHING,
     CallAnswered,
+    CallBlocked,
     EffectClaimed,
     EffectCommitted,
     EffectFailed,
@@ -35,12 +37,21 @@ from backstop.ports import (
 NoEffectOn: TypeAlias = tuple[type[Exception], ...]
 """Exceptions of which the tool vouches that nothing happened."""
 
+ASKS_FIRST: Final = "ConfirmationRequested"
+"""Names the failure of a call that asked a person in place of acting."""
+
 
 class Produced(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call gave, serialised: this, never the live object, is handed on."""
+    """What a call gave, serialised: this, never the live object, is handed on.
+
+    `actions` is what its body did to the flow of the run. `asked` is the question that it put
+    to a person in place of acting: nothing has happened then.
+    """
 
     result: msgspec.Raw = NOTHING
     state_delta: msgspec.Raw = NOTHING
+    actions: msgspec.Raw = NOTHING
+    asked: str | None = None
 
 
 async def perform(
@@ -63,7 +74,7 @@ async def perform(
         produced = await call()
     except BaseException as error:  # noqa: BLE001 - settled first; what must be seen is raised on
         return _fell(store, intent, claim, error, no_effect_on)
-    return _committed(store, intent, claim, produced)
+    return _settled(store, intent, claim, produced)
 
 
 def perform_now(
@@ -81,7 +92,7 @@ def perform_now(
         produced = call()
     except BaseException as error:  # noqa: BLE001 - settled first; what must be seen is raised on
         return _fell(store, intent, claim, error, no_effect_on)
-    return _committed(store, intent, claim, produced)
+    return _settled(store, intent, claim, produced)
 
 
 def _claim(store: LedgerStore, intent: EffectClaimed) -> Claim | Answer:
@@ -154,19 +165,65 @@ def _fell(
     raise error
 
 
-def _committed(
+def _settled(
     store: LedgerStore, intent: EffectClaimed, claim: Claim, produced: Produced
 ) -> Recorded:
+    given = Recorded(
+        result=produced.result, state_delta=produced.state_delta, actions=produced.actions
+    )
+    if produced.asked is None:
+        store.settle(
+            EffectCommitted(
+                run=claim.run,
+                at="",
+                v=intent.v,
+                key=claim.key,
+                fence=claim.fence,
+                result=given.result,
+                state_delta=given.state_delta,
+                actions=given.actions,
+            ),
+            claim=claim,
+        )
+    else:
+        _ask_first(store, intent, claim, given, produced.asked)
+    return given
+
+
+def _ask_first(
+    store: LedgerStore, intent: EffectClaimed, claim: Claim, given: Recorded, question: str
+) -> None:
+    """The tool waits for a person: the call is free to be made once there is an answer."""
     store.settle(
-        EffectCommitted(
+        EffectFailed(
             run=claim.run,
             at="",
             v=intent.v,
             key=claim.key,
+            error=Failure(type=ASKS_FIRST, message=question),
             fence=claim.fence,
-            result=produced.result,
-            state_delta=produced.state_delta,
+            final=False,
+            result=given.result,
+            state_delta=given.state_delta,
+            actions=given.actions,
         ),
         claim=claim,
     )
-    return Recorded(result=produced.result, state_delta=produced.state_delta)
+    store.append(
+        CallBlocked(
+            run=intent.run,
+            at="",
+            v=intent.v,
+            step=intent.step,
+            tool=intent.tool,
+            key=intent.key,
+            by=BY_AGENT,
+            attempt=intent.attempt,
+            agent=intent.agent,
+            call=intent.call,
+            decl=intent.decl,
+            args=intent.args,
+            fingerprint=intent.fingerprint,
+            reason=question,
+        )
+    )

@@ -42,6 +42,7 @@ class Attempt:
     """One try at a step, while it runs.
 
     `effects` are the keys that it had to do with, each with why it is not decided, or None.
+    `session` is that of the runner which the attempt drives; runners nested in it have others.
     """
 
     run: str
@@ -50,6 +51,7 @@ class Attempt:
     number: int
     effects: dict[str, str | None] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)
+    session: str = ""
 
     @property
     def unfinished(self) -> str | None:

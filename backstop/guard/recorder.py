@@ -7,9 +7,11 @@ after every callback of the agent, exactly when the tool or the model runs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
+from weakref import WeakSet
 
 import msgspec
 from google.adk.plugins.base_plugin import BasePlugin
@@ -17,12 +19,14 @@ from opentelemetry import trace as otel
 
 from backstop.adk.arming import arm, arm_model
 from backstop.adk.control import is_control
+from backstop.adk.flow import note, redo, since
 from backstop.adk.requests import RequestDigester
 from backstop.core.events import EffectClaimed, ModelAnswered, RequestDigests
 from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import (
     Call,
+    blocked_by_agent,
     intent_of,
     name_call,
     produced,
@@ -39,7 +43,28 @@ from backstop.ports import Answer, Recorded
 _NOWHERE: Final = "outside of a recorded step: begin an attempt before running the agent"
 _MISSING: Final = object()
 
-_ASKING: Final[ContextVar[str]] = ContextVar("backstop_asking_agent", default="")
+
+class _Asking(NamedTuple):
+    """Who is about to ask a model, and where."""
+
+    agent: str = ""
+    branch: str = ""
+    session: str = ""
+
+
+_ASKING: Final[ContextVar[_Asking]] = ContextVar("backstop_asking", default=_Asking())  # noqa: B039 - it is immutable
+_WITHIN: Final[ContextVar[str]] = ContextVar("backstop_within", default="")
+"""The key of the call in whose body this runs."""
+
+
+@contextmanager
+def _inside(call: Call) -> Iterator[None]:
+    """What is asked for in here is asked by the body of `call`."""
+    token = _WITHIN.set(call.named.key)
+    try:
+        yield
+    finally:
+        _WITHIN.reset(token)
 
 
 class RecordingPlugin(BasePlugin):
@@ -58,11 +83,21 @@ class RecordingPlugin(BasePlugin):
         self._journal = journal
         self._no_effect_on = no_effect_on
         self._digester = RequestDigester()
+        self._reached: WeakSet[Any] = WeakSet()
+
+    async def before_run_callback(self, *, invocation_context: Any) -> None:
+        """Remember the session of the runner that this attempt drives: the first to begin."""
+        attempt = current()
+        if attempt is not None and not attempt.session:
+            attempt.session = invocation_context.session.id
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Arm the model that is about to be asked."""
-        agent = callback_context._invocation_context.agent  # noqa: SLF001 - no public way to it
-        _ASKING.set(agent.name)
+        asking = callback_context._invocation_context  # noqa: SLF001 - no public way to it
+        agent = asking.agent
+        # An agent that sees its own turn only is the same wherever it stands.
+        branch = "" if agent.include_contents == "none" else asking.branch or ""
+        _ASKING.set(_Asking(agent.name, branch, asking.session.id))
         arm_model(agent.canonical_model, self._ask)
 
     async def before_tool_callback(
@@ -71,6 +106,36 @@ class RecordingPlugin(BasePlugin):
         """Arm the tool that is about to run."""
         if not is_control(tool):
             arm(tool, self._run)
+
+    async def after_tool_callback(
+        self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
+    ) -> None:
+        """Record a call that did not reach its tool, and what the framework's own tools said."""
+        if tool_context in self._reached or current() is None:
+            return
+        agent = "" if tool_context.agent_name == "unknown" else tool_context.agent_name
+        steering = is_control(tool)
+        call = self._name(
+            tool.name,
+            tool_args,
+            agent=agent,
+            id=tool_context.function_call_id or "",
+            declaration=Declaration(tool=tool.name, effect=False) if steering else None,
+        )
+        if isinstance(call, str):
+            return  # it has no key; had it reached the guard, that would have refused it
+        if steering:
+            self._steered(call, result)
+        elif call.declaration.effect:
+            self._journal.store.append(blocked_by_agent(call, self._journal))
+
+    def _steered(self, call: Call, result: Any) -> None:
+        try:
+            given = produced(result, {}, tool=call.tool)
+        except BackstopError:
+            given = Produced()  # only a rebuilt conversation would show it
+        row = read_of(call, self._journal, given)
+        self._journal.store.append(msgspec.structs.replace(row, decl="", steering=True))
 
     async def _ask(
         self,
@@ -84,17 +149,23 @@ class RecordingPlugin(BasePlugin):
             async for response in original(request, stream=stream):
                 yield response
             return
-        agent = _ASKING.get()
+        asking = _ASKING.get()
+        agent = asking.agent
         # Both before the model is asked: parallel agents must not trade places afterwards.
         digests = RequestDigests(**self._digester.digest(request)._asdict())
         ordinal = attempt.ordinal(agent)
         async for response in original(request, stream=stream):
             if not response.partial:
-                self._answered(attempt, agent, ordinal, digests, response)
+                self._answered(attempt, asking, ordinal, digests, response)
             yield response
 
     def _answered(
-        self, attempt: Attempt, agent: str, ordinal: int, digests: RequestDigests, response: Any
+        self,
+        attempt: Attempt,
+        asking: _Asking,
+        ordinal: int,
+        digests: RequestDigests,
+        response: Any,
     ) -> None:
         # Before it is handed on: the framework edits responses in place.
         self._journal.store.append(
@@ -103,11 +174,14 @@ class RecordingPlugin(BasePlugin):
                 at="",
                 v=self._journal.version,
                 step=attempt.step,
-                agent=agent,
+                agent=asking.agent,
                 ordinal=ordinal,
                 attempt=attempt.number,
                 request=digests,
                 response=as_sent(response.model_dump(mode="json", exclude_none=True)),
+                within=_WITHIN.get(),
+                apart=asking.session not in {"", attempt.session},
+                branch=asking.branch,
             )
         )
 
@@ -122,13 +196,16 @@ class RecordingPlugin(BasePlugin):
         call = self._name(tool.name, args, agent=agent, id=tool_context.function_call_id or "")
         if isinstance(call, str):
             return refused(call)
+        self._reached.add(tool_context)
         delta = tool_context.actions.state_delta
 
         async def run() -> Produced:
-            before = dict(delta)
-            result = await original(args=args, tool_context=tool_context)
+            before, flow = dict(delta), note(tool_context)
+            with _inside(call):
+                result = await original(args=args, tool_context=tool_context)
             changed = {k: v for k, v in delta.items() if before.get(k, _MISSING) is not v}
-            return produced(result, changed, tool=tool.name)
+            actions = since(flow, tool_context)
+            return produced(result, changed, tool=tool.name, actions=actions)
 
         if not call.declaration.effect:
             return await self._read(call, run)
@@ -136,6 +213,7 @@ class RecordingPlugin(BasePlugin):
         answer = await perform(self._journal.store, intent, run, no_effect_on=self._no_effect_on)
         if isinstance(answer, Recorded):
             tool_context.state.update(msgspec.json.decode(answer.state_delta) or {})
+            redo(msgspec.json.decode(answer.actions) or {}, tool_context)
         return self._told(call, answer)
 
     async def _read(self, call: Call, run: Callable[[], Awaitable[Produced]]) -> Any:
@@ -154,10 +232,15 @@ class RecordingPlugin(BasePlugin):
         """
         call = self._named(tool, arguments)
         intent = self._intent(call)
+
+        def body() -> Produced:
+            with _inside(call):
+                return produced(run(), {}, tool=tool)
+
         answer = perform_now(
             self._journal.store,
             intent,
-            lambda: produced(run(), {}, tool=tool),
+            body,
             no_effect_on=self._no_effect_on,
         )
         return self._told(call, answer)
@@ -169,7 +252,8 @@ class RecordingPlugin(BasePlugin):
         call = self._named(tool, arguments)
 
         async def awaited() -> Produced:
-            return produced(await run(), {}, tool=tool)
+            with _inside(call):
+                return produced(await run(), {}, tool=tool)
 
         intent = self._intent(call)
         answer = await perform(
@@ -183,20 +267,28 @@ class RecordingPlugin(BasePlugin):
             raise BackstopError(f"{tool} was not run: {call}", slug="effect-refused")
         return call
 
-    def _name(self, tool: str, arguments: Mapping[str, Any], **about: str) -> Call | str:
+    def _name(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        declaration: Declaration | None = None,
+        **about: str,
+    ) -> Call | str:
         attempt = current()
         if attempt is None:
             return _NOWHERE
-        declaration = self._journal.declarations.get(tool) or Declaration(tool=tool)
+        declared = self._journal.declarations.get(tool) or Declaration(tool=tool)
         span = otel.get_current_span().get_span_context()
         if span.is_valid:
             about |= {"trace": f"{span.trace_id:032x}", "span": f"{span.span_id:016x}"}
         return name_call(
             tool,
             arguments,
-            declaration,
+            declaration or declared,
             attempt=attempt,
             namespace=self._journal.namespace,
+            within=_WITHIN.get(),
             **about,
         )
 

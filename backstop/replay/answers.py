@@ -16,11 +16,11 @@ import msgspec
 
 from backstop.core.canon import Json, NotCanonical, canonical, parse
 from backstop.core.events import RequestDigests
-from backstop.core.history import RecordedRun, Step
+from backstop.core.history import RecordedRun, Row, Step
 from backstop.core.intents import Answered, Intent, Pass
 from backstop.core.keying import Rules
 from backstop.errors import WireError
-from backstop.replay.calls import CallRecord, Told, known_calls
+from backstop.replay.calls import CallRecord, Told, known_calls, nested_calls
 from backstop.replay.keyed import Ask, Known, key_ask
 from backstop.replay.models import Drift, ModelRecord, Served, Trust
 from backstop.replay.replies import END_OF_RECORD, NONE, recorded_at, refused, reply_to
@@ -33,7 +33,8 @@ class Recording:
     """All that the replay of one run may draw on.
 
     `elsewhere` are calls of other runs whose keys hold over all runs (G9); `shapes` are
-    results by tool, for stand-ins to look like.
+    results by tool, for stand-ins to look like. `window` is how much of its history to show
+    at first, None for all of it.
     """
 
     run: RecordedRun
@@ -41,6 +42,7 @@ class Recording:
     trust: Trust = field(default_factory=Trust)
     elsewhere: Sequence[Known] = ()
     shapes: Mapping[str, Json] = field(default_factory=dict)
+    window: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +54,29 @@ class Failure:
 
 
 class Answers:
-    """One pass over one run. `seed` tells passes with other stand-ins apart."""
+    """One pass over one run. `seed` tells passes with other stand-ins apart.
 
-    def __init__(self, recording: Recording, *, seed: int = 1, replay: Pass = Pass.FULL) -> None:
+    With a `window` the pass fails at the first request that is not known to be the recorded
+    one: then the model may have seen more than the window shows.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        seed: int = 1,
+        replay: Pass = Pass.FULL,
+        window: int | None = None,
+    ) -> None:
         run = recording.run
         self._recording = recording
         self.replay = replay
+        self.window = window
         self._known = known_calls(run.id, run.steps, recording.rules)
         self._calls = CallRecord(self._known, recording.elsewhere)
-        self._models = ModelRecord(run.steps, recording.trust)
+        self._nested = nested_calls(self._known)
+        self._carried: set[int] = set()
+        self._models = ModelRecord(run.steps, recording.trust, handover=replay is Pass.HANDOVER)
         self._stand_ins = StandIns(seed, recording.shapes)
         self._repeats: Counter[str] = Counter()
         self._told: list[tuple[Told, bool]] = []
@@ -124,12 +140,16 @@ class Answers:
         served = self._models.serve(self.step.id, asked.agent, asked.ordinal, request)
         if served is None:
             return self._no_answer(asked)
+        if self.window is not None and not served.proven:
+            self.fail("the model may have seen more than the window shows")
+            return ModelReply(id=asked.id, missing=NONE)
         self.requests[served.index] = request
         self._note_drift(asked.agent, served)
         self._move(served.answer.at)
         return ModelReply(
             id=asked.id,
             response=served.answer.response,
+            more=tuple(row.response for row in served.more),
             drift=served.drift.value,
             now=self._now,
         )
@@ -137,11 +157,14 @@ class Answers:
     def _no_answer(self, asked: ModelAsked) -> ModelReply:
         """The end of the record, where it is that; else the run cannot be replayed further.
 
-        In a step whose record is whole, an agent that was never asked there is no end of
-        anything: what it would do, nobody knows.
+        In a step whose record is whole, an agent that was never asked there, or that had
+        said its last word, is no end of anything: what it would do now, nobody knows.
         """
         step = self.step
-        is_new = step.ended == "done" and not self._models.knows(step.id, asked.agent)
+        is_new = step.ended == "done" and (
+            not self._models.knows(step.id, asked.agent)
+            or self._models.has_finished(step.id, asked.agent)
+        )
         if not is_new and self._models.is_spent(step.id) and self.all_asked():
             return ModelReply(id=asked.id, missing=END_OF_RECORD)
         self.fail(
@@ -185,10 +208,30 @@ class Answers:
             return IntentReply(id=asked.id, result=refused(ask.unkeyed))
         told = self._calls.answer(ask, holes=holes(ask.args))
         self._told.append((told, assumed))
+        self._carry(told, assumed=assumed)
         if told.early:
             # Nobody knows what the answer would have been at this time (G5).
             self._assume()
         return self._reply(asked.id, told)
+
+    def _carry(self, told: Told, *, assumed: bool) -> None:
+        """What the recorded call's body asked for is asked for with it: no body runs here."""
+        known = told.known
+        if known is None or (known.index in self._carried and isinstance(known.call, Row)):
+            return  # an effect that is asked for again need not run again; that is its finding
+        self._carried.add(known.index)
+        for nested in self._nested.get(known.index, ()):
+            ask = key_ask(
+                nested.name,
+                nested.args,
+                self.step,
+                self._recording.rules,
+                run=self._recording.run.id,
+            )
+            if ask.effect and ask.identified is not None:
+                carried = self._calls.answer(ask)
+                self._told.append((carried, assumed))
+                self._carry(carried, assumed=assumed)
 
     def _reply(self, number: int, told: Told) -> IntentReply:
         known = told.known

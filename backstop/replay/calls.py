@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from backstop.core.history import Outcome, Row, Step
+from backstop.core.history import Outcome, Read, Row, Step
 from backstop.core.intents import Answered
 from backstop.core.keying import Rules
 from backstop.core.pairing import Rank, Side, rank
@@ -184,7 +184,8 @@ def known_calls(run: str, steps: Iterable[Step], rules: Rules) -> list[Known]:
     found: list[Known] = []
     for step in steps:
         start = began_anew(step)
-        calls = [Known(call=call, run=run, step=step, rules=rules) for call in step.calls]
+        asked = [call for call in step.calls if not _is_out_of_sight(call)]
+        calls = [Known(call=call, run=run, step=step, rules=rules) for call in asked]
         last: dict[str, int] = {}
         for call in calls:
             last[call.key] = max(call.attempt, last.get(call.key, 0))
@@ -194,6 +195,36 @@ def known_calls(run: str, steps: Iterable[Step], rules: Rules) -> list[Known]:
             call.superseded = call.attempt < (min(start, final) if is_read else final)
         found += calls
     return sorted(found, key=lambda call: call.index)
+
+
+def nested_calls(known: Sequence[Known]) -> dict[int, list[Known]]:
+    """The effects that a tool's body asked for, by the place of the call whose body it was.
+
+    A replay runs no body, so they are asked for with that call or not at all.
+    """
+    found: dict[int, list[Known]] = defaultdict(list)
+    inner = [call for call in known if isinstance(call.call, Row) and call.call.within]
+    outer: dict[str, list[Known]] = defaultdict(list)
+    for call in known if inner else ():
+        outer[_stored_key(call)].append(call)
+    for call in inner:
+        assert isinstance(call.call, Row)  # noqa: S101 - it was chosen for that
+        around = outer[call.call.within]
+        # A claim stands before what its body did, a read is written down after it.
+        before = [one for one in around if isinstance(one.call, Row) and one.index < call.index]
+        after = [one for one in around if isinstance(one.call, Read) and one.index > call.index]
+        for one in before[-1:] or after[:1]:
+            found[one.index].append(call)
+    return found
+
+
+def _stored_key(call: Known) -> str:
+    return call.call.key if isinstance(call.call, Row) else call.call.event.key
+
+
+def _is_out_of_sight(call: Row | Read) -> bool:
+    """A read that a replay never comes by: of the framework's own tools, or in a tool's body."""
+    return isinstance(call, Read) and (call.event.steering or bool(call.event.within))
 
 
 def _is_blocked(call: Known) -> bool:

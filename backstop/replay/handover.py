@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
+from operator import itemgetter
 from typing import TypeAlias
 
 import msgspec
@@ -36,22 +38,36 @@ def _of_step(step: Step, speaker: str) -> Iterator[Told]:
     message = msgspec.json.decode(step.message)
     if message is not None:
         yield _event(step, "user", message, at=step.at, name=f"{step.id}-message")
+    yield from (event for _, event in sorted(_said(step, speaker), key=itemgetter(0)))
+
+
+def _said(step: Step, speaker: str) -> Iterator[tuple[int, Told]]:
+    """What models said and calls answered in a step, each with its place in the ledger.
+
+    Agents that ran side by side spoke in between each other. One that had a session of its
+    own, as a tool has, or that a tool's body ran, left nothing in this one.
+    """
     start = began_anew(step)
     free = [call for call in step.calls if not _is_blocked(call)]
     for index, answer in step.models:
         content = _content(answer)
-        if answer.attempt < start or content is None:
+        if answer.attempt < start or content is None or answer.apart or answer.within:
             continue
         author = answer.agent or speaker
         results = list(_results(content, index, free))
-        yield _event(step, author, content, at=answer.at, name=f"event-{index}")
+        told = partial(_event, step, author, at=answer.at, branch=answer.branch)
+        yield index, told(content, name=f"event-{index}")
         if results:
-            told = {"role": "user", "parts": results}
-            yield _event(step, author, told, at=answer.at, name=f"event-{index}-results")
+            parts = {"role": "user", "parts": [part for _, part in results]}
+            last = max(place for place, _ in results)
+            yield last, told(parts, name=f"event-{index}-results")
 
 
-def _event(step: Step, author: str, content: object, *, at: str, name: str) -> Told:
+def _event(
+    step: Step, author: str, content: object, *, at: str, name: str, branch: str = ""
+) -> Told:
     return {
+        **({"branch": branch} if branch else {}),
         "id": name,
         "invocation_id": f"recorded-{step.id}",
         "author": author,
@@ -66,8 +82,11 @@ def _content(answer: ModelAnswered) -> Told | None:
     return content if isinstance(content, dict) else None
 
 
-def _results(content: Told, index: int, free: list[Call]) -> Iterator[Told]:
-    """The answers to the calls in a model's answer, whose parts get the calls' recorded ids."""
+def _results(content: Told, index: int, free: list[Call]) -> Iterator[tuple[int, Told]]:
+    """The answers to the calls in a model's answer, each with its place in the ledger.
+
+    The parts of the model's answer get the calls' recorded ids.
+    """
     parts = content.get("parts")
     for part in parts if isinstance(parts, list) else []:
         call = _call_in(part)
@@ -79,7 +98,7 @@ def _results(content: Told, index: int, free: list[Call]) -> Iterator[Told]:
         result = _result(found)
         if result is not None:
             told = {"id": call["id"], "name": call.get("name"), "response": result}
-            yield {"function_response": told}
+            yield _answered_at(found), {"function_response": told}
 
 
 def _call_in(part: object) -> Told | None:
@@ -103,6 +122,11 @@ def _tool(call: Call) -> str:
 
 def _args(call: Call) -> msgspec.Raw:
     return call.args if isinstance(call, Row) else call.event.args
+
+
+def _answered_at(call: Call) -> int:
+    settled = call.settled if isinstance(call, Row) else call.index
+    return call.index if settled is None else settled
 
 
 def _id(call: Call) -> str:

@@ -7,7 +7,7 @@ new version would be handed.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -33,7 +33,8 @@ _SEEDS = (1, 2)
 class RunOutcome:
     """All that the replay of one run came to.
 
-    `requests` are the digests of the model requests by place of the answer they got;
+    `requests` are the digests of the model requests by place of the answer they got, `handed`
+    those of the handover;
     `digest` is of the full pass's event log; `escapes` name what the candidate was barred
     from. `broken` says that the candidate's process cannot be used again.
     """
@@ -41,6 +42,7 @@ class RunOutcome:
     intents: tuple[Intent, ...]
     replayed: RunReplayed
     requests: dict[int, RequestDigests] = field(default_factory=dict)
+    handed: dict[int, RequestDigests] = field(default_factory=dict)
     digest: str = ""
     escapes: tuple[str, ...] = ()
 
@@ -52,20 +54,29 @@ def replay_run(recording: Recording, play: Player) -> RunOutcome:
     first, intents, unsure = _pass(recording, steps, play, Pass.FULL)
     failure = None if first.answers.failure is None else first.answers.failure.why
     escapes = list(first.played.escapes)
+    alone: list[_Passed] = []
+    doubtful: set[int] = set()
     if run.status is None and failure is None:
         for step in steps:
-            alone, handed, _ = _pass(recording, [step], play, Pass.HANDOVER)
+            handover, handed, shaky = _pass(recording, [step], play, Pass.HANDOVER)
+            alone.append(handover)
             intents += handed
-            escapes += alone.played.escapes
-            if alone.answers.failure is not None:
-                failure = failure or f"handover, {alone.answers.failure.why}"
+            escapes += handover.played.escapes
+            doubtful |= shaky
+            if handover.answers.assumed_from is not None:
+                doubtful.add(step.cursor)
+            if handover.answers.failure is not None:
+                failure = failure or f"handover, {handover.answers.failure.why}"
     told = [f"step {step}: {what}" if step else what for step, what in escapes]
     if told and failure is None:
         failure = f"{told[0]}: barred, so an effect was not intercepted"
     return RunOutcome(
         intents=tuple(intents),
-        replayed=_replayed(run, first.answers, unsure, failure),
+        replayed=_replayed(
+            run, [first, *alone], unsure=unsure, handed_over=frozenset(doubtful), failure=failure
+        ),
         requests=first.answers.requests,
+        handed={k: v for one in alone for k, v in one.answers.requests.items()},
         digest=first.played.digest,
         escapes=tuple(f"run {run.id}, {what}" for what in dict.fromkeys(told)),
     )
@@ -162,20 +173,33 @@ def ordered(intents: Iterable[Intent]) -> list[Intent]:
 
 
 def _replayed(
-    run: RecordedRun, answers: Answers, unsure: frozenset[int], failure: str | None
+    run: RecordedRun,
+    passes: Sequence[_Passed],
+    *,
+    unsure: frozenset[int],
+    handed_over: frozenset[int],
+    failure: str | None,
 ) -> RunReplayed:
-    """How far the replay can speak for the run (D2)."""
-    since = answers.assumed_from
+    """How far the replay can speak for the run (D2): the full pass first, then each handover."""
+    full = passes[0].answers
+    since = full.assumed_from
     assumed = {step.cursor for step in run.steps if since is not None and step.cursor >= since}
     ends = [since] if since is not None else []
-    if answers.failure is not None:
-        ends.append(answers.failure.step.cursor)
+    if full.failure is not None:
+        ends.append(full.failure.step.cursor)
+    drifts = {one.answers.drift for one in passes}
+    drifted: dict[str, set[str]] = defaultdict(set)
+    for one in passes:
+        for agent, parts in one.answers.drifted.items():
+            drifted[agent].update(parts)
+    worst = next((d.value for d in (Drift.DRIFTED, Drift.UNKNOWN) if d in drifts), "none")
     return RunReplayed(
         run=run.id,
         steps_total=len(run.steps),
-        steps_assumed=len(assumed | unsure),
-        drift="none" if answers.drift is Drift.SAME else answers.drift.value,
-        drifted=answers.drifted,
+        steps_assumed=len(assumed | unsure | handed_over),
+        drift=worst,
+        drifted={agent: tuple(sorted(parts)) for agent, parts in sorted(drifted.items())},
         assumed_from=min(ends, default=None),
+        handed_over=tuple(sorted(handed_over)),
         not_replayable=failure,
     )

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from backstop.core.events import Failure
+from backstop.core.events import NOTHING, Failure, ToolRead
 from backstop.core.history import Outcome, Row, Step
 from backstop.core.intents import Answered
 from backstop.replay.calls import Told
@@ -49,10 +49,12 @@ def _recorded(number: int, known: Known, steps: Sequence[Step]) -> IntentReply:
             return _unanswered(number, known, steps)
         if call.event.error is not None:
             return _raised(number, call.event.error)
-        return _result(number, call.event.result, call.event.state_delta)
+        return _result(number, call.event)
     match call.outcome:
         case Outcome.COMMITTED:
-            return _result(number, call.result, call.state_delta)
+            return _result(number, call)
+        case Outcome.FAILED if call.actions != NOTHING:
+            return _result(number, call)  # it asked a person first, and told what it told
         case Outcome.FAILED:
             return _raised(number, call.error or Failure(type="Failed"))
         case Outcome.IN_DOUBT:
@@ -65,8 +67,13 @@ def _recorded(number: int, known: Known, steps: Sequence[Step]) -> IntentReply:
             return _unanswered(number, known, steps)
 
 
-def _result(number: int, result: msgspec.Raw, state_delta: msgspec.Raw) -> IntentReply:
-    return IntentReply(id=number, result=result, state_delta=members(state_delta))
+def _result(number: int, given: Row | ToolRead) -> IntentReply:
+    return IntentReply(
+        id=number,
+        result=given.result,
+        state_delta=members(given.state_delta),
+        actions=members(given.actions),
+    )
 
 
 def members(raw: msgspec.Raw) -> dict[str, object]:

@@ -40,9 +40,10 @@ class Plan:
 
     `declarations` are the base's, by tool; `version` is the candidate's content digest as
     rows carry it. `control` are the requests of a base version's replay, which vouch for
-    rows that carry none; `is_control` says that this is that replay, and `base` is what came
-    of it. `code` are the candidate's files; they are compared with the base's. `walls` says
-    that the sandbox is to hold the candidate back. `workers` is how many processes to use.
+    rows that carry none, and `handed` those of its handover; `is_control` says that this is
+    that replay, and `base` is what came of it. `code` are the candidate's files; they are
+    compared with the base's. `walls` says that the sandbox is to hold the candidate back.
+    `workers` is how many processes to use.
     """
 
     header: Header
@@ -52,6 +53,7 @@ class Plan:
     version: str = ""
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     control: Mapping[int, RequestDigests] = field(default_factory=dict)
+    handed: Mapping[int, RequestDigests] = field(default_factory=dict)
     is_control: bool = False
     base: Replay | None = None
     code: Code = field(default_factory=Code)
@@ -63,8 +65,9 @@ class Plan:
 class Replay:
     """What the candidate asked for, how far the replay can speak, and what the candidate is.
 
-    `requests` go into the `control` of another candidate's plan. `escapes` name what the
-    candidate tried and was barred from; `logs` are digests of the runs' event logs.
+    `requests` go into the `control` of another candidate's plan, `handed` into its `handed`.
+    `escapes` name what the candidate tried and was barred from; `logs` are digests of the
+    runs' event logs.
     `exercised` is its code, and what the runs reached of it.
     """
 
@@ -73,6 +76,7 @@ class Replay:
     runs: tuple[RunReplayed, ...]
     ready: Ready
     requests: Mapping[int, RequestDigests]
+    handed: Mapping[int, RequestDigests]
     escapes: tuple[str, ...] = ()
     logs: Mapping[str, str] = field(default_factory=dict)
     exercised: Exercised = field(default_factory=Exercised)
@@ -119,6 +123,7 @@ def replay(
         runs=tuple(outcome.replayed for outcome in in_ledger_order),
         ready=ready,
         requests={k: v for outcome in in_ledger_order for k, v in outcome.requests.items()},
+        handed={k: v for outcome in in_ledger_order for k, v in outcome.handed.items()},
         escapes=tuple(dict.fromkeys(escapes)),
         logs={run: outcomes[run].digest for run in work.recordings},
         exercised=exercised,
@@ -264,7 +269,12 @@ def rules_of(plan: Plan, tools: Sequence[ToolSeen]) -> Rules:
 def _recordings(plan: Plan, rules: Rules) -> dict[str, Recording]:
     """What each run is replayed from, in ledger order."""
     runs, history = recorded_runs(plan.events)
-    trust = Trust(version=plan.version, control=plan.control, unknown=plan.is_control)
+    trust = Trust(
+        version=plan.version,
+        control=plan.control,
+        handed=plan.handed,
+        unknown=plan.is_control,
+    )
     shapes = _shapes(runs.values())
     everywhere = _of_every_run(runs.values(), rules)
     return {

@@ -176,11 +176,13 @@ class ModelAsked(_Message, frozen=True, tag="model"):
 class ModelReply(_Message, frozen=True, tag="model_reply"):
     """The recorded response, or why there is none: ``end_of_record`` or ``none``.
 
+    `more` are the responses that followed it, where one request had several (streaming).
     `drift` is ``same``, ``drifted`` or ``unknown``; `now` is where frozen time moves to.
     """
 
     id: int
     response: object = None
+    more: tuple[object, ...] = ()
     missing: str = ""
     drift: str = "same"
     now: str = ""
@@ -206,7 +208,8 @@ class IntentReply(_Message, frozen=True, tag="intent_reply"):
 
     `counterpart` is the recorded call (name and arguments) that a substituted answer
     belongs to: request digests see it in place of the call (A5). `state_delta` is applied
-    to the session. `missing` is ``end_of_record`` where nothing may be answered.
+    to the session, `actions` to the flow of the run. `missing` is ``end_of_record`` where
+    nothing may be answered.
     """
 
     id: int
@@ -215,6 +218,7 @@ class IntentReply(_Message, frozen=True, tag="intent_reply"):
     error_message: str = ""
     counterpart: dict[str, object] | None = None
     state_delta: dict[str, object] = {}
+    actions: dict[str, object] = {}
     missing: str = ""
     now: str = ""
 

@@ -37,6 +37,7 @@ def replayed(
         version=version_of(agent),
         declarations=declarations or {},
         control=base.requests if base else {},
+        handed=base.handed if base else {},
         is_control=is_control,
         base=base,
         code=Code.of(files_of(agent)),

@@ -14,6 +14,7 @@ from google.adk.plugins import BasePlugin
 
 from ...adk.arming import arm, arm_model
 from ...adk.control import is_control
+from ...adk.flow import redo
 from ...adk.requests import Counterparts, RequestDigester
 from ...core.canon import NotCanonical, canonical
 from .channel import Channel, Message, Raw
@@ -89,6 +90,7 @@ class Calls:
         result = self._answered(tool.name, args, reply)
         for name, value in (reply.get("state_delta") or {}).items():
             tool_context.state[name] = value
+        redo(reply.get("actions") or {}, tool_context)
         return result
 
     async def generate(
@@ -112,8 +114,9 @@ class Calls:
         if reply.get("missing") or reply.get("response") is None:
             await self._stop(reply.get("missing") or "none")
         self._frozen.move(reply.get("now") or "")
-        # A fresh one each time: the framework changes it in place.
-        yield LlmResponse.model_validate(reply["response"])
+        for response in (reply["response"], *(reply.get("more") or ())):
+            # A fresh one each time: the framework changes it in place.
+            yield LlmResponse.model_validate(response)
 
     def call(self, tool: str, arguments: dict[str, Any], run: Callable[[], Any]) -> Any:
         """In place of a plain `@effect` function, on whatever thread it was called."""

@@ -3,6 +3,10 @@
 Coroutines await their answer on the event loop; plain functions block for theirs, on the
 loop's own thread or on another. Whoever blocks becomes the reader if nobody reads, and
 hands out what is not its own; the loop reads when nobody blocks.
+
+When an answer arrives depends on the machine, and coroutines that run side by side would
+go on in another order each time. So each gets its answer only once nothing else is left to
+do on the loop, one at a time and in the order of asking.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ Message: TypeAlias = dict[str, Any]
 
 _CHUNK: Final = 1 << 18
 _DRIVER_IS_GONE: Final = 70
+_PATIENCE: Final = 1_000
+"""Turns of a busy loop after which an answer is handed out all the same: it may wait for it."""
 
 
 class Answer:
@@ -39,6 +45,9 @@ class Channel:
         self._next_id = first_id
         self._buffer = bytearray()
         self._waiting: dict[int, Answer | asyncio.Future[Message]] = {}
+        self._arrived: dict[int, Message] = {}
+        self._handing_out = False
+        self._turns = 0
         self._turn = threading.Condition()
         self._writing = threading.Lock()
         self._somebody_reads = False
@@ -51,11 +60,18 @@ class Channel:
         """The id that the next call will carry."""
         return self._next_id
 
+    @property
+    def is_asked(self) -> bool:
+        """Does anybody wait for an answer of the driver's?"""
+        return bool(self._waiting)
+
     def continue_after(self, next_id: int) -> None:
         """Go on numbering from `next_id`; what arrived for others before is dropped."""
         self._next_id = next_id
         self._buffer.clear()
         self._waiting.clear()
+        self._arrived.clear()
+        self._handing_out = False
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Read on this loop, which must be the calling thread's, whenever nobody blocks."""
@@ -154,25 +170,43 @@ class Channel:
     def _hand_out(self, line: bytes) -> None:
         try:
             message = decode(line)
-            waiting = self._waiting.pop(message["id"], None)
+            waiting = self._waiting.get(message["id"])
         except (ValueError, KeyError, TypeError):
             return  # the tail of what a run that died had begun to read
         if isinstance(waiting, Answer):
             with self._turn:
+                self._waiting.pop(message["id"], None)
                 waiting.message = message
         elif waiting is not None:
-            self._resolve(waiting, message)
+            with self._turn:
+                self._arrived[message["id"]] = message
+                known, self._handing_out = self._handing_out, True
+            if not known:
+                self._hand_out_when_idle(waiting.get_loop())
 
-    def _resolve(self, waiting: asyncio.Future[Message], message: Message) -> None:
+    def _hand_out_when_idle(self, loop: asyncio.AbstractEventLoop) -> None:
+        # One at a time: two of them would each take the other for work that is left to do.
         if threading.get_ident() == self._loop_thread:
-            _set(waiting, message)
+            loop.call_soon(self._hand_out_next, loop)
         else:
-            waiting.get_loop().call_soon_threadsafe(_set, waiting, message)
+            loop.call_soon_threadsafe(self._hand_out_next, loop)
 
-
-def _set(waiting: asyncio.Future[Message], message: Message) -> None:
-    if not waiting.done():
-        waiting.set_result(message)
+    def _hand_out_next(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Give the first coroutine that waits its answer, if it is here and all others rest."""
+        self._turns += 1
+        if getattr(loop, "_ready", None) and self._turns < _PATIENCE:
+            loop.call_soon(self._hand_out_next, loop)
+            return
+        self._turns = 0
+        with self._turn:
+            first = next((n for n, one in self._waiting.items() if one.__class__ is not Answer), 0)
+            message = self._arrived.pop(first, None)
+            waiting = self._waiting.pop(first) if message is not None else None
+            self._handing_out = bool(self._arrived) and message is not None
+            if self._handing_out:
+                loop.call_soon(self._hand_out_next, loop)
+        if isinstance(waiting, asyncio.Future) and message is not None and not waiting.done():
+            waiting.set_result(message)
 
 
 class Raw(str):

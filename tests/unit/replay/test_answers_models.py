@@ -26,6 +26,8 @@ commit mail{to: bo} -> ok
 model
 advance
 """
+STOPPED = TEXT.replace("advance\n", "")
+"""The same, of steps that nobody saw the end of."""
 
 
 def with_requests(told: Scenario | str, *names: str, v: str = "") -> Scenario:
@@ -87,7 +89,6 @@ def test_a04_without_digests_the_ordinal_of_the_last_attempt_decides() -> None:
         model pay
         commit pay{vendor: acme} -> ok
         model
-        advance
         """
     ).step("s1")
     assert calls(asking.model(ordinal=0)) == ["pay"]
@@ -98,7 +99,7 @@ def test_a04_without_digests_the_ordinal_of_the_last_attempt_decides() -> None:
 
 def test_a04_answers_that_name_no_agent_go_to_whoever_asks_in_turn() -> None:
     """A4: an imported chat does not say who spoke; any agent of any name is answered."""
-    told = scenario(TEXT.replace("model mail", "model mail\nmodel"))
+    told = scenario(STOPPED.replace("model mail", "model mail\nmodel"))
     unnamed = [
         msgspec.structs.replace(event, agent="") if isinstance(event, ModelAnswered) else event
         for event in told.events
@@ -210,13 +211,31 @@ def test_a05_a_control_run_vouches_beside_the_recorded_digests() -> None:
 
 def test_a_request_past_the_last_recorded_answer_ends_the_step() -> None:
     """The end of the record: neither fault nor assumed, once all recorded calls were asked."""
-    asking = Asking(TEXT).step("s1")
+    asking = Asking(STOPPED).step("s1")
     asking.model(ordinal=0)
     asking.call("pay", vendor="acme")
     asking.model(ordinal=1)
     assert asking.model(ordinal=2).missing == "end_of_record"
     assert asking.answers.failure is None
     assert asking.answers.assumed_from is None
+
+
+def test_an_agent_that_had_said_its_last_word_is_no_end_of_the_record() -> None:
+    """A loop that goes round once more asks what nobody answered: that is no pass."""
+    asking = Asking(TEXT).step("s1")
+    asking.model(ordinal=0)
+    asking.call("pay", vendor="acme")
+    asking.model(ordinal=1)
+    assert asking.model(ordinal=2).missing == "none"
+    assert asking.answers.failure is not None
+
+
+def test_a_whole_step_whose_last_answer_still_called_a_tool_ends_there() -> None:
+    """A long-running call or a person may have kept the model from being asked again."""
+    asking = Asking(TEXT.replace("-> ok\nmodel\nadvance", "-> ok\nadvance")).step("s1")
+    asking.model(ordinal=0)
+    asking.call("pay", vendor="acme")
+    assert asking.model(ordinal=1).missing == "end_of_record"
 
 
 def test_a_request_past_the_record_while_a_recorded_call_is_owed_is_none() -> None:
@@ -233,7 +252,7 @@ def test_a_request_past_the_record_while_a_recorded_call_is_owed_is_none() -> No
 
 def test_a_relabelled_call_counts_as_asked_for_at_the_end_of_the_record() -> None:
     """The end of the record holds for a candidate that only relabels, too."""
-    asking = Asking(TEXT).step("s1")
+    asking = Asking(STOPPED).step("s1")
     asking.model(ordinal=0)
     asking.call("pay", vendor="ACME")
     asking.model(ordinal=1)
