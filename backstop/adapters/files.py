@@ -143,13 +143,17 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Write a whole file, or leave things as they were; durable once this returns.
 
     The content goes to a file beside it first, so readers see the old or the new one only. A
-    symbolic link is followed, an existing file's mode kept. Whatever `data` raises passes
-    through. Raises `BackstopError` (file-unwritable, missing-extra).
+    symbolic link is followed, an existing file's mode kept. What is no file (a pipe, a device)
+    is written to once all is there, and never replaced. Whatever `data` raises passes through.
+    Raises `BackstopError` (file-unwritable, missing-extra).
     """
     target = Path(os.path.realpath(path))
     pieces: Iterable[bytes] = (data,) if isinstance(data, bytes) else data
     if path.suffix == ".zst":
         pieces = _deflated(pieces, path)
+    if _is_special(path):
+        _write_through(path, b"".join(pieces))
+        return
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         _write_beside(beside, target, pieces)
@@ -162,6 +166,25 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
         if isinstance(exc, OSError):
             raise _unwritable(path, exc) from None
         raise
+
+
+def _is_special(path: Path) -> bool:
+    """Is there something that is neither a file nor a folder, like the pipe `/dev/stdout`?"""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    try:
+        # Of a pipe that nobody reads the opening fails, where it would else wait for ever.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "wb") as file:
+            os.set_blocking(file.fileno(), True)
+            file.write(data)
+    except OSError as exc:
+        raise _unwritable(path, exc) from None
 
 
 def _write_beside(beside: Path, target: Path, pieces: Iterable[bytes]) -> None:

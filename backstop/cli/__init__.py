@@ -6,6 +6,7 @@ Exit code 1 means a blocked deploy and nothing else, so no library may choose th
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -24,7 +25,22 @@ DEBUG: Final = "BACKSTOP_DEBUG"
 
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
+    _occupy_closed_streams()
     sys.exit(run(sys.argv[1:], debug=bool(os.environ.get(DEBUG))))
+
+
+def _occupy_closed_streams() -> None:
+    """Put something that refuses writing where a standard stream was closed (``>&-``).
+
+    Else the next file that is opened would take its number, and get what was meant for a reader.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
 
 
 def _invoke(arguments: Sequence[str]) -> int:
@@ -84,7 +100,7 @@ def _told(error: Exception) -> BackstopError:
             return error
         case NotCanonical():
             return BackstopError(str(error), slug=error.slug)
-        case BrokenPipeError():
+        case BrokenPipeError() | OSError(errno=errno.EBADF):
             return OutputClosed("the output was closed before all was written; nothing is decided")
         case OSError():
             where = f"{error.filename}: " if error.filename else ""

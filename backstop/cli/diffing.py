@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 
 from backstop.adapters.files import read_bytes
-from backstop.cli.options import CONFIG_FILE, Format, kinds
+from backstop.cli.options import CONFIG_FILE, Format, keep_apart, kinds
 from backstop.cli.reporting import report
 from backstop.config import Agent, Config, load
 from backstop.core import intentsfile, ledgerfile
@@ -35,6 +35,7 @@ def diff(
 ) -> int:
     """Compare two files and report; the exit code."""
     began = perf_counter()
+    keep_apart(output, baseline, candidate, config or CONFIG_FILE, option="--output")
     configured, chosen = choose(config, agent)
     expected = agent if chosen is None else chosen.name
     recorded = _ledger(read_bytes(baseline, kind="ledger"), baseline, agent=expected)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from backstop.adapters.files import write_atomic
-from backstop.cli.options import Format, SandboxKind, kinds
+from backstop.cli.options import Format, SandboxKind, keep_apart, kinds
 from backstop.cli.progress import progress_bar
 from backstop.cli.reporting import report
+from backstop.config import load
 from backstop.gate.request import GateRequest, ReplayRequest
 from backstop.reports.escape import plain
 
@@ -23,6 +24,7 @@ def gate(
     """Judge a version and report; the exit code."""
     from backstop.wiring import gate as judge
 
+    keep_apart(output, *_read_by(request), option="--output")
     wanted = GateRequest(
         replay=request,
         fail_on=None if fail_on is None else kinds(fail_on),
@@ -37,6 +39,7 @@ def replay(request: ReplayRequest, *, out: Path) -> str:
     """Replay a version, write its intents to `out`; what came of it, in one line."""
     from backstop.wiring import replay as play
 
+    keep_apart(out, *_read_by(request), option="--out")
     with progress_bar() as progress:
         written = play(request, progress=progress)
     write_atomic(out, written.data)
@@ -44,6 +47,11 @@ def replay(request: ReplayRequest, *, out: Path) -> str:
         f"{plain(str(out))}: replayed {written.runs_replayed:,} of {written.runs_total:,} runs, "
         f"{written.intents:,} intents; 0 model calls"
     )
+
+
+def _read_by(request: ReplayRequest) -> list[Path | str | None]:
+    """The configuration, and the ledgers that it names."""
+    return [request.config, *(agent.ledger for agent in load(request.config).agents.values())]
 
 
 def asked(

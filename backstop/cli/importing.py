@@ -7,7 +7,7 @@ from pathlib import Path
 
 from backstop.adapters.chat import Selection, import_chat
 from backstop.adapters.files import read_bytes, write_atomic
-from backstop.cli.options import pairs
+from backstop.cli.options import keep_apart, pairs
 from backstop.config import load
 from backstop.core.ledgerfile import seal_lines, verify
 from backstop.errors import UsageError
@@ -28,6 +28,7 @@ def import_ledger(
     """Import `file` to `out`; what came of it, in one line."""
     if kind != "chat":
         raise UsageError(f"--from: {kind!r} cannot be imported; this version knows: chat")
+    keep_apart(out, file, config, option="--out")
     chosen = load(config).agent(agent)
     header, events = import_chat(
         read_bytes(file),

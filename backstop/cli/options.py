@@ -67,6 +67,18 @@ def kinds(text: str) -> frozenset[Kind]:
     return frozenset(chosen)
 
 
+def keep_apart(output: Path | None, *inputs: Path | str | None, option: str) -> None:
+    """Raises `UsageError` if `output` is one of the files that the command reads.
+
+    A report in the place of a ledger cannot be taken back.
+    """
+    if output is None or not output.is_file():
+        return
+    for given in inputs:
+        if given is not None and Path(given).exists() and output.samefile(given):
+            raise UsageError(f"{option}: {output} is a file that is read; name another")
+
+
 def pairs(texts: list[str], *, option: str) -> dict[str, str]:
     """The pairs in ``["trial=0"]``. Raises `UsageError`."""
     found: dict[str, str] = {}

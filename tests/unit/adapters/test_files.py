@@ -238,3 +238,42 @@ def test_compressed_files_say_which_extra_they_need(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.count("backstop-gate[zst]") == 2
+
+
+def test_a_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    """A report to `/dev/null` must not put a file in the place of the device."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        files.write_atomic(pipe, [b"all of it, ", b"at once"])
+        assert os.read(reader, 100) == b"all of it, at once"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_pipe_that_nobody_reads_is_an_error_not_a_wait(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(BackstopError) as caught:
+        files.write_atomic(pipe, b"x")
+    assert caught.value.slug == "file-unwritable"
+
+
+def test_nothing_reaches_a_pipe_if_a_piece_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def pieces() -> Iterator[bytes]:
+        yield b"half"
+        raise ValueError("refused")
+
+    try:
+        with pytest.raises(ValueError, match="refused"):
+            files.write_atomic(pipe, pieces())
+        assert os.read(reader, 100) == b""
+    finally:
+        os.close(reader)
