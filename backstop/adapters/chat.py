@@ -7,13 +7,14 @@ trajectory happens n seconds after `at`, so that an import is the same on every 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from backstop.adapters.transcript import Call, ImportRefused, Transcript, imported_header
-from backstop.core.canon import Json, NotCanonical, parse
+from backstop.core.canon import Json, NotCanonical, canonical, parse
 from backstop.core.events import Event, Header
 from backstop.core.identity import Declaration, Namespace
 from backstop.core.literal import literal
@@ -63,13 +64,15 @@ def import_chat(
     for index, entry in _selected(document, name=name, where=selection.where):
         place = f"{name}: trajectory {index}"
         run = _run_id(entry, index, selection.run_field, place=place)
-        if run in taken:
+        # Two spellings of one text would have the same keys.
+        spelled = unicodedata.normalize("NFC", run)
+        if spelled in taken:
             raise ImportRefused(
-                f"{place} gives run {run!r}, as trajectory {taken[run]} does; narrow the choice "
-                "with --where, or name another --run-field",
+                f"{place} gives run {run!r}, as trajectory {taken[spelled]} does; narrow the "
+                "choice with --where, or name another --run-field",
                 slug="import-run-twice",
             )
-        taken[run] = index
+        taken[spelled] = index
         transcript = Transcript(run=run, namespace=namespace, known=known, at=_time(at, 0))
         events += _told(transcript, _messages(entry, place=place), place=place, at=at)
     return imported_header("chat", namespace, known), events
@@ -95,7 +98,7 @@ def _selected(
     found = [
         (index, entry)
         for index, entry in enumerate(entries)
-        if all(key in entry and _text(entry[key]) == value for key, value in where.items())
+        if all(key in entry and _says(entry[key], value) for key, value in where.items())
     ]
     if not found:
         chosen = " and ".join(f"{key}={value}" for key, value in where.items())
@@ -104,6 +107,16 @@ def _selected(
             slug="import-no-match",
         )
     yield from found
+
+
+def _says(found: Json, wanted: str) -> bool:
+    """Is a field what a person wrote? A number may be written in any way: 1 is 1.0."""
+    if isinstance(found, str):
+        return found == wanted
+    try:
+        return canonical(found) == canonical(parse(wanted))
+    except NotCanonical:
+        return False
 
 
 def _run_id(entry: Mapping[str, Json], index: int, run_field: str | None, *, place: str) -> str:
@@ -169,14 +182,14 @@ def _answer(transcript: Transcript, message: Mapping[str, Json], *, at: str) -> 
     wanted, tool = message.get("tool_call_id"), message.get("name")
     joined = transcript.answer(
         answer,
-        call=wanted if isinstance(wanted, str) else None,
+        call=None if wanted is None else _call_id(wanted),
         tool=tool if isinstance(tool, str) else None,
         failed=answer.startswith(FAILED_PREFIX),
         at=at,
     )
     if not joined:
         raise ImportRefused(
-            f"answers call {wanted or tool!r}, which nobody asked for or which is answered "
+            f"answers call {wanted or tool or 'without an id'!r}, which nobody asked for or which is answered "
             "already; import the whole trajectory, uncompacted"
         )
 
@@ -201,13 +214,18 @@ def _call(call: Json) -> Call:
         raise ImportRefused("a tool call without a name; export the chat in OpenAI's form")
     try:
         # No text at all is how a call without arguments is often written.
-        arguments = parse(text) if isinstance(text, str) and text else text or {}
+        given = {} if text is None or text == "" else text
+        arguments = parse(given) if isinstance(given, str) else given
     except NotCanonical as error:
         raise ImportRefused(f"the arguments of {tool} are not JSON: {error}") from error
     if not isinstance(arguments, dict):
         raise ImportRefused(f"the arguments of {tool} are no JSON object; correct the file")
-    name = call.get("id")
-    return Call(id=name if isinstance(name, str) else "", tool=tool, arguments=arguments)
+    return Call(id=_call_id(call.get("id")), tool=tool, arguments=arguments)
+
+
+def _call_id(given: Json) -> str:
+    """A call's id as text; some exports number their calls."""
+    return "" if given is None else _text(given)
 
 
 def _words(message: Mapping[str, Json]) -> str:
