@@ -189,8 +189,8 @@ def _answer(transcript: Transcript, message: Mapping[str, Json], *, at: str) -> 
     )
     if not joined:
         raise ImportRefused(
-            f"answers call {wanted or tool or 'without an id'!r}, which nobody asked for or which is answered "
-            "already; import the whole trajectory, uncompacted"
+            f"answers call {wanted or tool or 'without an id'!r}, which nobody asked for or which "
+            "is answered already; import the whole trajectory, uncompacted"
         )
 
 
