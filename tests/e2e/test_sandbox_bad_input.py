@@ -67,7 +67,7 @@ def test_a_folder_whose_name_is_no_python_name_loads(tmp_path: Path) -> None:
     assert heard.asked == [("pay", {"amount": 1})]
 
 
-@pytest.mark.parametrize("way", ["hangs on import", "hangs in a callback"])
+@pytest.mark.parametrize("way", ["hangs on import", "hangs in a callback", "sleeps for ever"])
 def test_an_agent_that_hangs_is_ended(way: str) -> None:
     with pytest.raises(SandboxError, match="said nothing for 4 s") as caught:
         rough(way, limits=Limits(silence_s=4.0))

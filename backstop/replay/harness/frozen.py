@@ -2,22 +2,27 @@
 
 Covers the standard library whichever name the candidate imported it under: `time-machine`
 swaps the clock's C functions, and randomness is replaced at its sources before the
-candidate is imported. The event loop keeps real time, so timers go on working.
+candidate is imported. Clocks that only measure go on by what was waited for (`Waiting`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import random
 import sys
+import time
 import uuid
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 _NODE: Final = 0x0200_0000_0001
 """A locally administered address in place of the machine's own."""
+_SECOND: Final = 1_000_000_000
+_UPTIME: Final = 1_000_000 * _SECOND
+"""What clocks that only measure start from: a machine that has been up for some days."""
 
 
 class Source:
@@ -42,9 +47,14 @@ class Source:
 
 
 class Frozen:
-    """The frozen clock and the seeded sources of this process."""
+    """The frozen clock and the seeded sources of this process.
+
+    `waited` are the nanoseconds by which waiting moved it.
+    """
 
     def __init__(self) -> None:
+        self.waited = 0
+        self._at = instant("1970-01-01T00:00:00+00:00")
         self._source = Source()
         self._traveller: Any = None
         self._seed_random: Callable[..., None] | None = None
@@ -55,12 +65,13 @@ class Frozen:
 
         if self._traveller is None:
             self._replace_sources()
+            self._replace_stopwatches()
             self._traveller = time_machine.travel(instant(at), tick=False).start()
         self.step(at, seed)
 
     def step(self, at: str, seed: int) -> None:
         """Begin a step: time stands at `at`, chance starts from `seed`."""
-        self.move(at)
+        self._set(instant(at))
         self._source.reseed(seed)
         random.seed(seed)
         uuid._last_timestamp = None  # type: ignore[attr-defined] # noqa: SLF001 - uuid1 remembers the time of the last one
@@ -69,9 +80,34 @@ class Frozen:
             numpy.seed(seed % 2**32)
 
     def move(self, at: str) -> None:
-        """Move frozen time to `at`; an empty text leaves it where it is."""
-        if at:
-            self._traveller.move_to(instant(at))
+        """Move frozen time on to `at` (S3): never back, and nowhere for an empty text.
+
+        A version that waits longer than the recorded one did is ahead of the record.
+        """
+        if at and (to := instant(at)) > self._at:
+            self._set(to)
+
+    def wait(self, nanoseconds: int) -> None:
+        """Move frozen time on by what somebody waited for."""
+        self.waited += nanoseconds
+        self._set(self._at + timedelta(microseconds=nanoseconds / 1000))
+
+    def _set(self, at: datetime) -> None:
+        self._at = at
+        self._traveller.move_to(at)
+
+    def _replace_stopwatches(self) -> None:
+        """Have clocks that only measure show what was waited for, and nothing of this machine."""
+        real = time.monotonic
+
+        def measured(self: asyncio.BaseEventLoop) -> float:  # noqa: ARG001 - a method
+            return real()
+
+        # Event loops other than a run's wait really, so they must measure really.
+        asyncio.BaseEventLoop.time = measured  # type: ignore[method-assign]
+        for name in ("monotonic", "perf_counter"):
+            setattr(time, name, lambda: (_UPTIME + self.waited) / _SECOND)
+            setattr(time, f"{name}_ns", lambda: _UPTIME + self.waited)
 
     def _replace_sources(self) -> None:
         source = self._source

@@ -162,6 +162,7 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     from .frozen import Frozen
     from .levers import nobody_listens, quiet_telemetry
     from .runs import Run, intercept, tune
+    from .waiting import Waiting
 
     tune()
     sys.dont_write_bytecode = True
@@ -169,6 +170,8 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     frozen = Frozen()
     quiet = quiet_telemetry(version, lambda: frozen.begin(_IMPORT_TIME, 0))
     frozen.begin(_IMPORT_TIME, 0)
+    waiting = Waiting(frozen=frozen, channel=channel)
+    waiting.install()
     lookout.drop()
     lookout.report_to(_teller(channel, lookout))
     calls = Calls(channel=channel, frozen=frozen, lookout=lookout)
@@ -185,7 +188,14 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     gc.freeze()
     answer = channel.ask_blocking(ready)
     while answer["t"] == "run":
-        run = Run(candidate=candidate, channel=channel, calls=calls, frozen=frozen, lookout=lookout)
+        run = Run(
+            candidate=candidate,
+            channel=channel,
+            calls=calls,
+            frozen=frozen,
+            lookout=lookout,
+            waiting=waiting,
+        )
         done = _fork_run(run, answer, channel, lookout, ends, reach)
         answer = channel.ask_blocking(done)
 

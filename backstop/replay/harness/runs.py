@@ -24,6 +24,7 @@ from .lookout import Lookout
 from .sessions import ReplaySessions
 from .survey import is_guard
 from .trace import log_digest, run_config
+from .waiting import Waiting
 
 _GRACE_S: Final = 5.0
 _ABSENT: Final = ("google.adk.agents.remote_a2a_agent", "google.adk.a2a.agent._remote_a2a_agent")
@@ -66,7 +67,9 @@ class Run:
         calls: Calls,
         frozen: Frozen,
         lookout: Lookout,
+        waiting: Waiting,
     ) -> None:
+        self.waiting = waiting
         self._candidate = candidate
         self._channel = channel
         self._calls = calls
@@ -237,6 +240,6 @@ def play(run: Run, begin: Message) -> Message:
 
     Closing it would wait for the candidate's threads; this process ends with the run.
     """
-    loop = asyncio.SelectorEventLoop()
+    loop = run.waiting.loop()
     asyncio.set_event_loop(loop)
     return loop.run_until_complete(run.play(begin))

@@ -43,7 +43,10 @@ def before_tool(tool, args, tool_context):
     if WAY == "leaves in a callback":
         sys.exit("enough")
     if WAY == "hangs in a callback":
-        time.sleep(600)
+        __import__("threading").Event().wait()
+    if WAY == "sleeps for ever":
+        while True:
+            time.sleep(3600)
     if WAY == "crashes":
         os.abort()
     if WAY == "eats memory":
