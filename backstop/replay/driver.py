@@ -156,7 +156,9 @@ class Driver:
     def play(self, run: RecordedRun, steps: Sequence[Step], answers: Answers) -> Played:
         """Replay `steps` of `run`; what ends it early is then in ``answers.failure``."""
         played = _Play(self._line, run, steps, answers, speaker=self._speaker).to_the_end()
-        self.reached |= played.reached
+        if answers.window is None or answers.failure is None:
+            # Where a bounded view led before it was refused, the whole one may never come.
+            self.reached |= played.reached
         return played
 
     def quit(self) -> None:
@@ -223,6 +225,7 @@ class _Play:
             at=first.at if handover and first is not None else run.at,
             state=members(first.state if handover and first is not None else run.state),
             history=history,
+            window=self._answers.window,
         )
 
     def _takes(self, message: FromHarness) -> bool:

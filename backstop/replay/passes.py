@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -54,6 +54,8 @@ def replay_run(recording: Recording, play: Player) -> RunOutcome:
     first, intents, unsure = _pass(recording, steps, play, Pass.FULL)
     failure = None if first.answers.failure is None else first.answers.failure.why
     escapes = list(first.played.escapes)
+    if first.answers.window is None:
+        recording = replace(recording, window=None)  # tried once and found too small
     alone: list[_Passed] = []
     doubtful: set[int] = set()
     if run.status is None and failure is None:
@@ -110,7 +112,24 @@ def _pass(
 def _once(
     recording: Recording, steps: Sequence[Step], play: Player, kind: Pass, seed: int
 ) -> _Passed:
-    answers = Answers(recording, seed=seed, replay=kind)
+    """Play once; with a bounded view of the history only if nothing speaks against it."""
+    if recording.window is not None:
+        tried = _played(recording, steps, play, kind, seed, window=recording.window)
+        if tried.answers.failure is None:
+            return tried
+    return _played(recording, steps, play, kind, seed)
+
+
+def _played(
+    recording: Recording,
+    steps: Sequence[Step],
+    play: Player,
+    kind: Pass,
+    seed: int,
+    *,
+    window: int | None = None,
+) -> _Passed:
+    answers = Answers(recording, seed=seed, replay=kind, window=window)
     if not steps:
         return _Passed(answers=answers, played=Played())
     return _Passed(answers=answers, played=play(recording.run, steps, answers))

@@ -28,6 +28,7 @@ from backstop.replay.driver import Driver, Played
 from backstop.replay.keyed import Known, declarations
 from backstop.replay.models import Trust
 from backstop.replay.passes import RunOutcome, replay_run
+from backstop.replay.window import RECENT, window_for
 from backstop.replay.wire import Ready, ToolSeen
 
 Progress = Callable[[int, int], None]
@@ -43,7 +44,8 @@ class Plan:
     rows that carry none, and `handed` those of its handover; `is_control` says that this is
     that replay, and `base` is what came of it. `code` are the candidate's files; they are
     compared with the base's. `walls` says that the sandbox is to hold the candidate back.
-    `workers` is how many processes to use.
+    `workers` is how many processes to use, `recent` how many session events a bounded view
+    shows at least (0: all are shown, always).
     """
 
     header: Header
@@ -59,6 +61,7 @@ class Plan:
     code: Code = field(default_factory=Code)
     walls: bool = True
     workers: int = 1
+    recent: int = RECENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +151,7 @@ class _Work:
         self._lock = threading.Lock()
         self._outcomes: dict[str, RunOutcome] = {}
         self.rules = rules_of(plan, ready.tools)
-        self.recordings = _recordings(plan, self.rules)
+        self.recordings = _recordings(plan, self.rules, ready)
         self._waiting = [self.recordings[run] for run in reversed(_open_first(self.recordings))]
         self.escapes: list[str] = []
         self.reached = Reached()
@@ -266,7 +269,7 @@ def rules_of(plan: Plan, tools: Sequence[ToolSeen]) -> Rules:
     )
 
 
-def _recordings(plan: Plan, rules: Rules) -> dict[str, Recording]:
+def _recordings(plan: Plan, rules: Rules, ready: Ready) -> dict[str, Recording]:
     """What each run is replayed from, in ledger order."""
     runs, history = recorded_runs(plan.events)
     trust = Trust(
@@ -284,6 +287,7 @@ def _recordings(plan: Plan, rules: Rules) -> dict[str, Recording]:
             trust=trust,
             elsewhere=[call for call in everywhere if call.run != name],
             shapes=shapes,
+            window=window_for(runs[name], ready, recent=plan.recent),
         )
         for name in dict.fromkeys(history.runs)
     }

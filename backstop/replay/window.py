@@ -17,15 +17,16 @@ from backstop.replay.wire import Ready
 RECENT: Final = 64
 """Session events that a bounded view shows at least."""
 
-_LONG: Final = 4 * RECENT
-"""Session events of a run from which a bounded view is worth a try that may fail."""
+_WORTH_A_TRY: Final = 4
+"""A try fails within a window's length: it is made where a run is so many times longer."""
 
 
-def window_for(run: RecordedRun, ready: Ready) -> int | None:
-    """The window to try for `run`; None to show all of its history from the start.
+def window_for(run: RecordedRun, ready: Ready, *, recent: int) -> int | None:
+    """The window to try for `run`, `recent` events; None to show all from the start, as 0 does.
 
     A candidate whose own code may look at the history is shown all of it, always: what such
     code sees stands in no request.
     """
     events = sum(1 + len(step.models) + len(step.calls) for step in run.steps)
-    return None if ready.history or events < _LONG else RECENT
+    is_long = events >= _WORTH_A_TRY * recent
+    return recent if recent and is_long and not ready.history else None

@@ -80,6 +80,7 @@ class Ready(_Message, frozen=True, tag="ready"):
     tools: list[ToolSeen]
     isolation: list[str] = []
     escapes: list[EscapeSeen] = []
+    history: list[str] = []
     reached: dict[str, list[int]] = {}
     opened: list[str] = []
 

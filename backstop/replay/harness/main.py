@@ -179,8 +179,9 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     _take_effects(calls)
     reach = Reach(chosen.agent)
     reach.install()
+    before = frozenset(sys.modules)
     candidate = load(chosen.agent, links=chosen.scratch / "agents", adk=version)
-    ready = {**_ready(candidate, held), **reach.told(lookout.opened)}
+    ready = {**_ready(candidate, held, before), **reach.told(lookout.opened)}
     if quiet is not None and nobody_listens():
         quiet.on()
     lookout.collect()
@@ -239,7 +240,8 @@ def _take_effects(calls: object) -> None:
     effects.install(calls)
 
 
-def _ready(candidate: Candidate, held: list[str]) -> Message:
+def _ready(candidate: Candidate, held: list[str], before: frozenset[str]) -> Message:
+    from .history import readers
     from .survey import Survey
 
     seen = Survey(root=candidate.root, plugins=candidate.plugins, folder=candidate.folder)
@@ -253,6 +255,7 @@ def _ready(candidate: Candidate, held: list[str]) -> Message:
         "tools": seen.tools,
         "isolation": held,
         "escapes": seen.escapes,
+        "history": readers(candidate.folder, candidate.app, before=before),
     }
 
 

@@ -20,13 +20,19 @@ from google.adk.sessions.base_session_service import (
 from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 
+from .views import Views
+
 
 class ReplaySessions(BaseSessionService):
-    """Keeps sessions of one process; `window` bounds how many recent events a runner sees."""
+    """Keeps sessions of one process; with a `window` a runner sees the recent events only.
+
+    These are at least as many, from where a view may begin (`Views`).
+    """
 
     def __init__(self, window: int | None = None) -> None:
         self._window = window
         self._at_least = 0
+        self._views: dict[int, Views] = {}
         self._sessions: dict[tuple[str, str, str], Session] = {}
         self._shared: dict[tuple[str, ...], dict[str, Any]] = {}
 
@@ -40,9 +46,11 @@ class ReplaySessions(BaseSessionService):
         An answer from outside resumes that turn, and a runner that cannot see it refuses.
         """
         self._at_least = 0
+        if not calls:
+            return
         turns = {
             event.invocation_id
-            for event in (session.events if calls else ())
+            for event in session.events
             if any(call.id in calls for call in event.get_function_calls())
         }
         for index, event in enumerate(session.events):
@@ -78,7 +86,13 @@ class ReplaySessions(BaseSessionService):
         if session is None:
             return None
         wanted = config.num_recent_events if config is not None else None
-        return self._seen(session, self._window if wanted is None else wanted)
+        if wanted is not None:
+            return self._seen(session, max(wanted, self._at_least))
+        if self._window is None:
+            return self._seen(session)
+        views = self._views.setdefault(id(session), Views(self._window))
+        shown = len(session.events) - views.begin(session.events)
+        return self._seen(session, max(shown, self._at_least))
 
     async def list_sessions(
         self, *, app_name: str, user_id: str | None = None
@@ -135,11 +149,10 @@ class ReplaySessions(BaseSessionService):
             **self._scope(session.app_name, session.user_id),
         }
 
-    def _seen(self, session: Session, window: int | None = None) -> Session:
+    def _seen(self, session: Session, shown: int | None = None) -> Session:
         state = copy.deepcopy(self.state_of(session))
         # A whole view shares the list of events itself, and so costs the same at any length.
         events = session.events
-        if window is not None:
-            shown = max(window, self._at_least)
+        if shown is not None:
             events = session.events[-shown:] if shown else []
         return session.model_copy(update={"events": events, "state": state})
