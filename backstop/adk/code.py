@@ -1,6 +1,7 @@
-"""Which code stands behind a tool: a digest that knows when it was changed.
+"""What stands behind a tool and an agent: digests that know when it was changed.
 
-Made of source text, not of bytecode: a ledger is written on one Python and gated on others.
+Code's are made of source text, not of bytecode: a ledger is written on one Python and gated
+on others.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import inspect
 import io
 import textwrap
 import tokenize
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
+
+_NO_SETUP: Final = frozenset({"name", "parent_agent", "sub_agents"})
 
 
 def tool_code(tool: Any) -> str:
@@ -39,6 +43,36 @@ def code_digest(thing: Any) -> str:
     except (OSError, TypeError):
         return ""
     return hashlib.sha256(_bare(source).encode()).hexdigest()[:32]
+
+
+def setup_digest(agent: Any) -> str:
+    """Digest of what an agent is made with: instruction, model, tools by name, callbacks, ...
+
+    Empty for an agent without a model. Its code and its sub-agents are compared by themselves.
+    """
+    if not hasattr(agent, "canonical_model"):
+        return ""
+    fields = sorted(set(type(agent).model_fields) - _NO_SETUP)
+    spelled = [f"{name}={_spelled(getattr(agent, name, None))}" for name in fields]
+    return hashlib.sha256("\n".join(spelled).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def _spelled(value: Any) -> str:
+    """A value of an agent's field, the same in every process: no address, no hash order."""
+    if value is None or isinstance(value, str | int | float | bytes):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_spelled, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(sorted(f'{key}: {_spelled(item)}' for key, item in value.items()))}}}"
+    for spell in ("model_json_schema", "model_dump_json"):
+        if isinstance(value, type) == (spell == "model_json_schema") and hasattr(value, spell):
+            try:
+                return str(getattr(value, spell)())
+            except Exception:  # noqa: BLE001 - a user's class may have no such form
+                break
+    name = getattr(value, "__qualname__", None) or getattr(value, "name", None)
+    return f"{type(value).__qualname__} {name if isinstance(name, str) else ''}"
 
 
 def _function_of(thing: Any) -> Any:

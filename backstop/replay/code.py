@@ -43,22 +43,28 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """What a replay reached: blocks by file and number, and the files that were opened."""
+    """What a replay reached: blocks by file and number, files that were opened, agents asked."""
 
     blocks: frozenset[tuple[str, int]] = frozenset()
     files: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
 
     @classmethod
-    def by(cls, told: Ready | RunDone) -> Self:
-        """What the harness says was reached."""
+    def by(cls, told: Ready | RunDone, *, agents: Iterable[str] = ()) -> Self:
+        """What the harness says was reached; `agents` were asked in the run."""
         return cls(
             blocks=frozenset((name, n) for name, found in told.reached.items() for n in found),
             files=frozenset(told.opened),
+            agents=frozenset(agents),
         )
 
     def __or__(self, other: Reached) -> Reached:
         """What either reached."""
-        return Reached(blocks=self.blocks | other.blocks, files=self.files | other.files)
+        return Reached(
+            blocks=self.blocks | other.blocks,
+            files=self.files | other.files,
+            agents=self.agents | other.agents,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +72,23 @@ class Exercised:
     """A version's code, what a replay of it reached, and where its tools' bodies stand.
 
     `bodies` are ``file:qualified name``; no replay runs them, and they are compared apart.
+    `setups` are digests of what agents with a model are made with, by name.
     """
 
     code: Code = field(default_factory=Code)
     reached: Reached = field(default_factory=Reached)
     bodies: frozenset[str] = frozenset()
+    setups: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ready: Ready, code: Code, reached: Reached) -> Self:
+        """A version as it says it is, with its files and what was reached."""
+        return cls(
+            code=code,
+            reached=reached,
+            bodies=frozenset(tool.body for tool in ready.tools if tool.body),
+            setups={agent.name: agent.setup for agent in ready.agents if agent.setup},
+        )
 
     def has_reached(self, file: str, number: int) -> bool:
         """Did any run reach the block?"""

@@ -60,10 +60,23 @@ def unreached(base: Exercised, candidate: Exercised) -> tuple[str, ...]:
 
     What only the base has counts as well: it was removed, and no run tells what that does.
     """
-    found = [*_code(base, candidate), *_data(base, candidate)]
+    found = [*_agents(base, candidate), *_code(base, candidate), *_data(base, candidate)]
     if (more := len(found) - _LISTED) > 0:
         found[_LISTED:] = [f"{more} more places changed and no run reached them"]
     return tuple(found)
+
+
+def _agents(base: Exercised, candidate: Exercised) -> Iterator[str]:
+    """An agent that a run asked is judged by its requests' digests; others by nothing."""
+    before, after = base.setups, candidate.setups
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) == after.get(name):
+            continue
+        if name not in after:
+            if name not in base.reached.agents:
+                yield f"agent {name} was removed and no run had asked it"
+        elif name not in candidate.reached.agents:
+            yield f"agent {name} {'changed' if name in before else 'is new'} and no run asked it"
 
 
 class _Placed(NamedTuple):

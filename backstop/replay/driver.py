@@ -196,6 +196,7 @@ class _Play:
         self._answers = answers
         self._phase = _Phase.OPENING
         self._pending: list[Pending] = []
+        self._asked: set[str] = set()
         self._played = Played()
         recorded = sum(len(step.models) + len(step.calls) for step in run.steps)
         self._budget = _ASKS_AT_LEAST + _ASKS_PER_RECORDED * recorded
@@ -240,6 +241,7 @@ class _Play:
                 self._next_step(message.id)
             case ModelAsked() if self._phase is _Phase.IN_STEP:
                 self._count()
+                self._asked.add(message.agent)
                 self._line.send(self._answers.model(message))
             case IntentAsked() if self._phase is _Phase.IN_STEP:
                 self._count()
@@ -252,7 +254,7 @@ class _Play:
             ):
                 self._line.turn = message.id
                 self._played.digest = message.digest
-                self._played.reached = Reached.by(message)
+                self._played.reached = Reached.by(message, agents=self._asked)
                 return True
             case _:
                 raise _out_of_order(message, f"run {self._run.id}, {self._phase.name.lower()}")

@@ -114,11 +114,7 @@ def replay(
     in_ledger_order = [outcomes[run] for run in work.recordings]
     early = sorted(set(work.escapes))  # every process imports the same candidate
     escapes = (*early, *(e for outcome in in_ledger_order for e in outcome.escapes))
-    exercised = Exercised(
-        code=plan.code,
-        reached=work.reached,
-        bodies=frozenset(tool.body for tool in ready.tools if tool.body),
-    )
+    exercised = Exercised.of(ready, plan.code, work.reached)
     missed = _not_exercised(plan, ready, exercised)
     return Replay(
         header=_header(plan, ready, work.rules, tuple(dict.fromkeys((*escapes, *missed)))),

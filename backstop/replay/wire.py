@@ -29,11 +29,15 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_de
 
 
 class AgentSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent of the candidate: its name, its class's name, and its model's name, if any."""
+    """An agent of the candidate: its name, its class's name, and its model's name, if any.
+
+    `setup` is a digest of what it is made with, empty for an agent without a model (D7).
+    """
 
     name: str
     kind: str
     model: str = ""
+    setup: str = ""
 
 
 class ToolSeen(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,8 +33,10 @@ def refuse(args):
 
 HINTS = (pathlib.Path(__file__).parent / "hints.txt").read_text()
 '''
+ASIDE = 'refunds = LlmAgent(name="refunds", model="gemini-3.5-flash", instruction="Pay back.")'
 START = (
     ("    pass\n", BEFORE),
+    ("root_agent = LlmAgent(", f"{ASIDE}\nroot_agent = LlmAgent(\n    sub_agents=[refunds],"),
     ("from google.adk.agents import", "import pathlib\n\nfrom google.adk.agents import"),
 )
 
@@ -100,4 +102,11 @@ def test_d07_tool_bodies_branches_and_unread_files_are_each_named_once(desk: Des
         "agent.py:27 before: a branch changed and no run reached it",
         "notes.txt changed and no run read it",
     )
+    assert found.decision is Decision.INCONCLUSIVE
+
+
+def test_d07_an_agent_that_no_run_asks_is_named_with_what_changed_in_it(desk: Desk) -> None:
+    found = desk.gated("v5", (ASIDE, ASIDE.replace("Pay back.", "Pay twice.")))
+    assert not findings(found)
+    assert found.coverage.uncovered == ("agent refunds changed and no run asked it",)
     assert found.decision is Decision.INCONCLUSIVE

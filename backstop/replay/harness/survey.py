@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from ...adk.code import body_of, tool_code
+from ...adk.code import body_of, setup_digest, tool_code
 from ...core.canon import NotCanonical, canonical
 
 _SERVER_SIDE: Final = frozenset(
@@ -64,6 +64,7 @@ class Survey:
                     "name": node.name,
                     "kind": kind,
                     "model": model if isinstance(model, str) else str(model.model),
+                    "setup": setup_digest(node),
                 }
             )
         self._look_for_escapes(node, kind)

@@ -1,14 +1,19 @@
-"""The digest of a tool's own code (D7)."""
+"""The digests of a tool's own code, and of an agent's setup (D7)."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+from google.adk.agents import LlmAgent
+from google.adk.workflow import Workflow
+from google.genai.types import GenerateContentConfig
+from pydantic import BaseModel
 
-from backstop.adk.code import code_digest
+from backstop.adk.code import code_digest, setup_digest
 
 
 def module(folder: Path, body: str) -> ModuleType:
@@ -58,3 +63,30 @@ def test_d7_a_callable_object_is_its_call_method(tmp_path: Path) -> None:
 
 def test_d7_what_has_no_source_has_no_digest() -> None:
     assert code_digest(len) == ""
+
+
+def test_an_agents_setup_is_what_it_is_made_with_and_no_address() -> None:
+    class Answer(BaseModel):
+        ok: bool
+
+    def made(**changed: Any) -> LlmAgent:
+        plain = {"model": "gemini-2.5-flash", "instruction": "Be kind.", "tools": [one]}
+        return LlmAgent(name="a", **{**plain, "output_schema": Answer, **changed})
+
+    def one(x: int) -> int:
+        return x
+
+    assert setup_digest(made()) == setup_digest(made()) != ""
+    config = GenerateContentConfig(temperature=0.5)
+    changes: tuple[dict[str, Any], ...] = (
+        {"instruction": "Be quick."},
+        {"instruction": lambda _: "Be quick."},
+        {"model": "gemini-2.5-pro"},
+        {"tools": []},
+        {"output_schema": None},
+        {"generate_content_config": config},
+        {"before_tool_callback": one},
+    )
+    for changed in changes:
+        assert setup_digest(made(**changed)) != setup_digest(made()), changed
+    assert setup_digest(Workflow(name="w", edges=[])) == ""

@@ -156,3 +156,20 @@ def test_d07_many_places_are_counted_not_listed() -> None:
     found = unreached(version(), version({"agent.py": AGENT, **texts}))
     assert len(found) == 26
     assert found[-1] == "15 more places changed and no run reached them"
+
+
+def made(asked: tuple[str, ...] = (), **setups: str) -> Exercised:
+    """A version with agents, of which some were asked."""
+    return Exercised(reached=Reached(agents=frozenset(asked)), setups=setups)
+
+
+def test_d07_an_agent_that_changed_and_was_never_asked_is_named() -> None:
+    """D7: its instruction is read on import, and yet nothing shows what it does."""
+    base = made(clerk="1", refunds="1", old="1")
+    changed = made(("clerk",), clerk="2", refunds="2", new="1")
+    assert unreached(base, changed) == (
+        "agent new is new and no run asked it",
+        "agent old was removed and no run had asked it",
+        "agent refunds changed and no run asked it",
+    )
+    assert unreached(made(("old",), clerk="1", old="1"), made(clerk="1")) == ()
