@@ -7,8 +7,9 @@ after every callback of the agent, exactly when the tool or the model runs.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, NamedTuple
 from weakref import WeakSet
@@ -84,6 +85,7 @@ class RecordingPlugin(BasePlugin):
         self._no_effect_on = no_effect_on
         self._digester = RequestDigester()
         self._reached: WeakSet[Any] = WeakSet()
+        self._turns: dict[tuple[object, ...], tuple[asyncio.Lock, int]] = {}
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
         """Remember the session of the runner that this attempt drives: the first to begin."""
@@ -210,11 +212,33 @@ class RecordingPlugin(BasePlugin):
         if not call.declaration.effect:
             return await self._read(call, run)
         intent = self._intent(call)
-        answer = await perform(self._journal.store, intent, run, no_effect_on=self._no_effect_on)
+        # A model may ask twice in one breath: the second call gets what the first one got,
+        # rather than hear that its own attempt is at it.
+        async with self._in_turn(call):
+            answer = await perform(
+                self._journal.store, intent, run, no_effect_on=self._no_effect_on
+            )
         if isinstance(answer, Recorded):
             tool_context.state.update(msgspec.json.decode(answer.state_delta) or {})
             redo(msgspec.json.decode(answer.actions) or {}, tool_context)
         return self._told(call, answer)
+
+    @asynccontextmanager
+    async def _in_turn(self, call: Call) -> AsyncIterator[None]:
+        """Equal calls of one attempt, one after the other; all others at once."""
+        if call.within:  # in a body that may itself have the turn: it would wait for itself
+            yield
+            return
+        name = (call.attempt.run, call.attempt.step, call.attempt.number, call.named.key)
+        turn, waiting = self._turns.get(name, (asyncio.Lock(), 0))
+        self._turns[name] = turn, waiting + 1
+        try:
+            async with turn:
+                yield
+        finally:
+            turn, waiting = self._turns.pop(name)
+            if waiting > 1:
+                self._turns[name] = turn, waiting - 1
 
     async def _read(self, call: Call, run: Callable[[], Awaitable[Produced]]) -> Any:
         try:

@@ -265,12 +265,12 @@ class _Play:
         return self._step.id if self._step is not None else ""
 
     def _next_step(self, turn: int) -> None:
-        if not self._left or self._answers.failure is not None:
+        upcoming = None if self._answers.failure is not None else self._upcoming()
+        if upcoming is None:
             self._phase = _Phase.CLOSING
             self._line.send(EndRun(id=turn))
             return
-        step = self._step = self._left.pop()
-        self._answers.begin(step)
+        step, message = upcoming
         self._phase = _Phase.IN_STEP
         self._line.send(
             BeginStep(
@@ -278,9 +278,21 @@ class _Play:
                 step=step.id,
                 at=step.at,
                 seed=int(short(f"{self._run.id}/{step.id}")[:12], 16),
-                message=self._message(step),
+                message=message,
             )
         )
+
+    def _upcoming(self) -> tuple[Step, object] | None:
+        """The next step, begun, and what sets it off; None after the last one.
+
+        An answer to what this version never asked will not come, and sets nothing off.
+        """
+        while self._left:
+            step = self._step = self._left.pop()
+            self._answers.begin(step)
+            if (message := self._message(step)) is not None:
+                return step, message
+        return None
 
     def _message(self, step: Step) -> object:
         """S4: what set the step off, with recorded call ids told as the replay's own."""

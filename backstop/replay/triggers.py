@@ -32,7 +32,9 @@ def rewritten(
     """`message` with every recorded call id in it told as the replay's.
 
     By the call's key where the record knows the call; else by name, if just one call of that
-    name waits. An id that fits nothing, or more than one, stays: no answer goes astray.
+    name waits. An id that fits more than one stays: no answer goes astray. None where the
+    message holds nothing but answers to calls that the replay never made: to a version that
+    does not ask, nobody sends an answer.
     """
     if b"unction" not in bytes(message):
         return message
@@ -40,11 +42,14 @@ def rewritten(
     parts = content.get("parts") if isinstance(content, dict) else None
     if not isinstance(parts, list):
         return message
+    unasked = 0
     for part in parts:
         response = _response(part)
         if response is not None:
-            response["id"] = _answering(response, replayed_id, pending)
-    return content
+            found = _answering(response, replayed_id, pending)
+            unasked += found is None
+            response["id"] = found or response["id"]
+    return None if unasked and unasked == len(parts) else content
 
 
 def _response(part: object) -> dict[str, object] | None:
@@ -58,11 +63,14 @@ def _answering(
     response: Mapping[str, object],
     replayed_id: Callable[[str], str | None],
     pending: Sequence[Pending],
-) -> str:
+) -> str | None:
+    """The replay's id of the call that is answered; None if there is no such call."""
     recorded = str(response["id"])
     if any(call.id == recorded for call in pending):
         return recorded
     if (found := replayed_id(recorded)) is not None:
         return found
     alike = [call.id for call in pending if call.name == response.get("name")]
+    if not alike:
+        return None
     return alike[0] if len(alike) == 1 else recorded

@@ -47,6 +47,15 @@ def test_s04_an_id_that_fits_more_than_one_stays_so_that_no_answer_goes_astray()
     assert ids(message, {}, ("a", "approve"), ("b", "approve")) == ["old"]
 
 
+def test_a14_an_answer_to_what_was_never_asked_does_not_come() -> None:
+    """A14, S4: a version that stops before it asks is not broken; nobody answers it."""
+    message = {"parts": [response("old")]}
+    told = rewritten(msgspec.Raw(msgspec.json.encode(message)), nothing_known, [])
+    assert told is None
+    message["parts"].append({"text": "and something else"})
+    assert rewritten(msgspec.Raw(msgspec.json.encode(message)), nothing_known, []) == message
+
+
 def test_s04_an_id_that_the_replay_made_too_stays() -> None:
     """S4: ids that are fixed per step can come out equal."""
     assert ids({"parts": [response("same")]}, {"same": "other"}, ("same", "approve")) == ["same"]
