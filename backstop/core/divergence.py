@@ -311,9 +311,7 @@ class _Judge:
     def _add(
         self, kind: Kind, reason: Reason, row: RowCall | None, intent: IntentCall | None
     ) -> None:
-        located = row if intent is None else intent
-        if located is None:
-            return
+        located = next(call for call in (intent, row) if call is not None)
         paths: tuple[str, ...] = ()
         kinds: tuple[str, ...] = ()
         suggestion = None
