@@ -30,12 +30,22 @@ def contradiction(intents: Intents, history: History) -> str | None:
     cursors = {(row.run, row.step): row.cursor for row in history.rows}
     rows = {row.index: row for row in history.rows}
     for number, intent in enumerate(intents.intents, start=1):
+        row = rows.get(-1 if intent.answered_by is None else intent.answered_by)
+        if row is not None and (row.run, row.step, row.cursor) == _place(intent):
+            continue  # what nearly every intent says: the call of its own step answered it
         if wrong := (
             _out_of_place(intent, history, known, cursors)
             or _answered_from_elsewhere(intent, history, rows, intents.header)
         ):
             return f"intent {number} ({intent.tool}) {wrong}"
     return None
+
+
+def _place(intent: Intent) -> tuple[str, str, int] | None:
+    """Run, step and cursor; None for a handover, of which more must hold."""
+    if intent.replay is not Pass.FULL:
+        return None
+    return intent.run, intent.step, intent.cursor
 
 
 def _out_of_place(
