@@ -220,6 +220,18 @@ def test_d7_uncovered_changes_are_no_pass_in_silence() -> None:
     assert verdict.why == ("not covered: the body of pay changed",)
 
 
+def test_d7_without_a_base_the_verdict_says_what_was_not_looked_for() -> None:
+    """D7: unless the version is the one that wrote the rows, or there is a control run."""
+    ledger, candidate = recorded([out(ACME)]), asked([ask(ACME)])
+    (note,) = judged(ledger, candidate).notes
+    assert "--base" in note
+    assert judged(ledger, candidate).decision is Decision.PASS
+    assert judged(ledger, candidate, control=asked([ask(ACME)], version="v1")).notes == ()
+    (writer,) = {row.v for row in ledger.history.rows}
+    assert judged(ledger, asked([ask(ACME)], version=writer)).notes == ()
+    assert judged(ledger, replace(candidate, replayed=None)).notes == ()
+
+
 def test_nothing_compared_is_no_pass_unless_it_is_allowed() -> None:
     """Silent green is the worst fault (G08, G12)."""
     empty = recorded([])
