@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import perf_counter
+from typing import Final
 
-from backstop.adapters.files import read_bytes
+from backstop.adapters.files import chunks, read_bytes
 from backstop.cli.options import CONFIG_FILE, Format, keep_apart, kinds
 from backstop.cli.reporting import report
 from backstop.config import Agent, Config, load
 from backstop.core import intentsfile, ledgerfile
-from backstop.core.events import Header
+from backstop.core.events import Event, Header, Seal
+from backstop.core.history import effect_rows
 from backstop.core.identity import Namespace
 from backstop.core.intentsfile import Intents
 from backstop.core.keycheck import Keys, false_intent
-from backstop.core.ledgerfile import Ledger
+from backstop.core.ledgerfile import Batch
 from backstop.core.sealing import kind_of
 from backstop.core.verdict import Verdict
 from backstop.errors import LedgerError
 from backstop.gate.diff import diff as compare_files
+from backstop.gate.diff import recorded
+from backstop.gate.judge import Recorded
 from backstop.wiring import policy_of
+
+LARGE: Final = 16 << 20
+"""Bytes of a file from which on it is not held in memory."""
 
 
 def diff(
@@ -38,11 +46,11 @@ def diff(
     keep_apart(output, baseline, candidate, config or CONFIG_FILE, option="--output")
     configured, chosen = choose(config, agent)
     expected = agent if chosen is None else chosen.name
-    recorded = _ledger(read_bytes(baseline, kind="ledger"), baseline, agent=expected)
-    asked = _candidate(candidate, recorded.header)
+    known = ledger_of(baseline, agent=expected)
+    asked = candidate_of(candidate, known.header)
     loaded = perf_counter()
     verdict = compare_files(
-        recorded,
+        known,
         asked,
         policy=policy_of(
             configured,
@@ -64,10 +72,13 @@ def choose(config: Path | None, agent: str | None) -> tuple[Config | None, Agent
     return configured, configured.agent(agent)
 
 
-def _candidate(path: Path, header: Header) -> Ledger | Intents:
+def candidate_of(path: Path, header: Header, *, large: int = LARGE) -> Recorded | Intents:
+    """The intents of a file, or its ledger, for the agent of `header`; else as `ledger_of`."""
+    if _is_large(path, large) and kind_of(next(chunks(path), b"").partition(b"\n")[0]) == "ledger":
+        return _streamed(path, agent=header.agent)
     data = read_bytes(path, kind="intents")
     if kind_of(data[: data.find(b"\n") + 1]) == "ledger":
-        return _ledger(data, path, agent=header.agent)
+        return _at_once(data, path, agent=header.agent)
     found = intentsfile.read(data, name=str(path), expect_agent=header.agent)
     owner = Namespace(agent=header.agent, app=header.app, tenant=header.tenant)
     for number, intent in enumerate(found.intents, start=1):
@@ -79,14 +90,63 @@ def _candidate(path: Path, header: Header) -> Ledger | Intents:
     return found
 
 
-def _ledger(data: bytes, path: Path, *, agent: str | None) -> Ledger:
-    """A ledger whose keys were worked out again: they decide everything (ADR 0016)."""
+def ledger_of(path: Path, *, agent: str | None, large: int = LARGE) -> Recorded:
+    """A ledger whose keys were worked out again: they decide everything (ADR 0016).
+
+    From `large` bytes on it is read as a stream. Raises `LedgerError`.
+    """
+    if _is_large(path, large):
+        return _streamed(path, agent=agent)
+    return _at_once(read_bytes(path, kind="ledger"), path, agent=agent)
+
+
+def _at_once(data: bytes, path: Path, *, agent: str | None) -> Recorded:
     ledger = ledgerfile.read(data, name=str(path), expect_agent=agent, effects_only=True)
-    keys = Keys(ledger.header)
-    for number, event in enumerate(ledger.events, start=2):
+    _check(ledger.events, Keys(ledger.header), path, first=2)
+    return recorded(ledger)
+
+
+def _streamed(path: Path, *, agent: str | None) -> Recorded:
+    """The same without the file in memory."""
+    batches = ledgerfile.read_batches(
+        chunks(path, kind="ledger"), name=str(path), expect_agent=agent, effects_only=True
+    )
+    header = next(batches)
+    assert isinstance(header, Header)  # noqa: S101 - the stream's contract: the header is first
+    ends: list[Seal] = []
+    history = effect_rows(_checked(batches, Keys(header), path, ends))
+    return Recorded(header=header, history=history, digest=ends[0].digest)
+
+
+def _checked(
+    batches: Iterable[Batch], keys: Keys, path: Path, ends: list[Seal]
+) -> Iterator[list[Event]]:
+    """The events of a stream; its seal goes to `ends`."""
+    count = 2
+    for batch in batches:
+        match batch:
+            case list():
+                _check(batch, keys, path, first=count)
+                count += len(batch)
+                yield batch
+            case Seal():
+                ends.append(batch)
+            case Header():
+                pass
+
+
+def _check(events: Iterable[Event], keys: Keys, path: Path, *, first: int) -> None:
+    for number, event in enumerate(events, start=first):
         if false := keys.false(event):
             raise LedgerError(
                 f"{path}, line {number}: {false}. `backstop ledger verify` says more.",
                 slug="ledger-key",
             )
-    return ledger
+
+
+def _is_large(path: Path, large: int) -> bool:
+    """Whether a file is better read as a stream, which takes longer and holds less."""
+    try:
+        return path.stat().st_size > large
+    except OSError:
+        return False  # whoever reads it says what is wrong

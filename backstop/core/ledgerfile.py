@@ -10,11 +10,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
-from backstop.core.events import Event, Header, Seal
+from backstop.core.events import (
+    CallAnswered,
+    CallBlocked,
+    EffectClaimed,
+    EffectCommitted,
+    EffectResolved,
+    Event,
+    Header,
+    Seal,
+)
 from backstop.core.ledgerverify import Summary, verify
 from backstop.core.lines import MAX_LINE, Lines
 from backstop.core.sealing import (
@@ -103,15 +112,23 @@ Batch: TypeAlias = Header | list[Event] | Seal
 
 
 def read_batches(
-    chunks: Iterable[bytes], *, name: str, expect_agent: str | None = None
+    chunks: Iterable[bytes],
+    *,
+    name: str,
+    expect_agent: str | None = None,
+    effects_only: bool = False,
 ) -> Iterator[Batch]:
     """Read a sealed ledger as a stream: the header, lists of events, and last the seal.
 
     Digest and counts can be checked at the end only: take nothing for true before the seal
-    has come. Memory is bounded by the chunks' size and `MAX_LINE`. Raises `LedgerError`.
+    has come. Memory is bounded by the chunks' size and `MAX_LINE`; payloads that are kept keep
+    their chunk. With `effects_only`, events are as for `read`, and the payloads of calls are
+    their own. Raises `LedgerError`.
     """
     lines = Lines(chunks, too_long=lambda number: too_long(name, number))
     digest = hashlib.sha256()
+    decoder = EFFECT if effects_only else EVENT
+    alike: dict[str, str] = {}
     begun = False
     count = 0
     for block in lines:
@@ -121,7 +138,9 @@ def read_batches(
             start = block.find(b"\n") + 1
             yield open_header(block[:start], name=name, expect_agent=expect_agent)
             begun = True
-        events = _decoded(block, start, name=name, before=count + 1)
+        events = _decoded(decoder, block, start, name=name, before=count + 1)
+        if effects_only:
+            events = [_detached(e, alike) if isinstance(e, _CALLS) else e for e in events]
         count += len(events)
         if events:
             yield events
@@ -130,9 +149,32 @@ def read_batches(
     yield _checked_seal(lines, digest.hexdigest(), count, name=name)
 
 
-def _decoded(block: bytes, start: int, *, name: str, before: int) -> list[Event]:
+_CALLS: Final = (EffectClaimed, EffectCommitted, EffectResolved, CallAnswered, CallBlocked)
+"""The events whose payloads outlive the chunk that they came in."""
+
+
+_ALIKE: Final = frozenset({"agent", "decl", "owner", "run", "tool", "v"})
+"""Members whose text many calls share: one copy is enough for all of them."""
+
+
+def _detached(event: Event, alike: dict[str, str]) -> Event:
+    own: dict[str, object] = {}
+    for name in event.__struct_fields__:
+        match getattr(event, name):
+            case msgspec.Raw() as payload:
+                own[name] = payload.copy()
+            case str(text) if name in _ALIKE:
+                own[name] = alike.setdefault(text, text)
+            case _:
+                pass
+    return msgspec.structs.replace(event, **own)
+
+
+def _decoded(
+    decoder: msgspec.json.Decoder[Event], block: bytes, start: int, *, name: str, before: int
+) -> list[Event]:
     try:
-        events: list[Event] = EVENT.decode_lines(memoryview(block)[start:])
+        events: list[Event] = decoder.decode_lines(memoryview(block)[start:])
     except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
         raise LedgerError(
             f"{name}, after line {before}: not all lines are events that this Backstop knows "

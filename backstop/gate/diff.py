@@ -19,8 +19,8 @@ from backstop.gate.judge import Asked, Recorded, judge
 
 
 def diff(
-    baseline: Ledger,
-    candidate: Ledger | Intents,
+    baseline: Ledger | Recorded,
+    candidate: Ledger | Recorded | Intents,
     *,
     policy: Policy,
     declarations: Mapping[str, Declaration] | None = None,
@@ -37,8 +37,8 @@ def diff(
     """
     header = baseline.header
     known = recorded(baseline)
-    if isinstance(candidate, Ledger):
-        asked = _of_ledger(candidate, header)
+    if isinstance(candidate, Ledger | Recorded):
+        asked = _of_ledger(recorded(candidate), header)
     else:
         asked = _of_intents(candidate, known)
     return judge(
@@ -51,14 +51,16 @@ def diff(
     )
 
 
-def recorded(ledger: Ledger) -> Recorded:
+def recorded(ledger: Ledger | Recorded) -> Recorded:
     """A ledger file as the gate sees it."""
+    if isinstance(ledger, Recorded):
+        return ledger
     return Recorded(
         header=ledger.header, history=effect_rows([ledger.events]), digest=ledger.digest
     )
 
 
-def _of_ledger(ledger: Ledger, baseline: Header) -> Asked:
+def _of_ledger(ledger: Recorded, baseline: Header) -> Asked:
     owners = [(one.agent, one.app, one.tenant) for one in (ledger.header, baseline)]
     if owners[0] != owners[1]:
         theirs, ours = (", ".join(map(repr, owner)) for owner in owners)
@@ -68,7 +70,7 @@ def _of_ledger(ledger: Ledger, baseline: Header) -> Asked:
             slug="ledger-foreign-agent",
         )
     declared = _current(ledger.header)
-    history = effect_rows([ledger.events])
+    history = ledger.history
     return Asked(
         intents=list(_committed(history, ledger.header)),
         keyed_under=declared,

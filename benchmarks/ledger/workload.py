@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from backstop.core.canon import CANON_VERSION
+from backstop.core.canon import CANON_VERSION, short
 from backstop.core.events import (
     FORMAT,
     AttemptEnded,
@@ -27,7 +26,7 @@ from backstop.core.events import (
     StepStarted,
     ToolRead,
 )
-from backstop.core.identity import Declaration
+from backstop.core.identity import Declaration, Namespace, identify, identify_read
 
 STEPS_A_RUN: Final = 21
 EVERY_SO_MANY_STEPS: Final = 3  # an effect in each third step
@@ -35,6 +34,7 @@ EVERY_SO_MANY_STEPS: Final = 3  # an effect in each third step
 _START: Final = datetime(2026, 1, 5, 8, 0, 0, tzinfo=UTC)
 _ORDER: Final = Declaration(tool="create_purchase_order", identity=("vendor_id", "po_ref"))
 _LOOKUP: Final = Declaration(tool="lookup_vendor", effect=False)
+_OWNER: Final = Namespace(agent="vendor-onboarding")
 
 HEADER: Final = Header(
     format=FORMAT,
@@ -64,8 +64,10 @@ def _step(run: str, number: int, step: int) -> Iterator[Event]:
     acts = step % EVERY_SO_MANY_STEPS == 0
     tool = _ORDER if acts else _LOOKUP
     args = {"vendor_id": f"vendor-{number}", "po_ref": f"PO-{number}-{step}", "amount": "1250.00"}
-    key = hashlib.sha256(f"{run}/{step}/{tool.tool}".encode()).hexdigest()
-    here: dict[str, Any] = {"run": run, "at": _at(number, step), "v": key[:32], "step": f"s{step}"}
+    named = identify if acts else identify_read
+    found = named(args, tool, namespace=_OWNER, run=run, step=f"s{step}")
+    key, other = found.key, short(found.key)
+    here: dict[str, Any] = {"run": run, "at": _at(number, step), "v": other, "step": f"s{step}"}
     call: dict[str, Any] = {
         "tool": tool.tool,
         "agent": "clerk",
@@ -80,9 +82,7 @@ def _step(run: str, number: int, step: int) -> Iterator[Event]:
         **here,
         agent="clerk",
         ordinal=0,
-        request=RequestDigests(
-            instruction=key[:32], tools=key[:32], contents=key[32:], settings=key[32:]
-        ),
+        request=RequestDigests(instruction=other, tools=other, contents=other, settings=other),
         response=_raw(
             {
                 "content": {
@@ -95,7 +95,12 @@ def _step(run: str, number: int, step: int) -> Iterator[Event]:
     )
     if acts:
         yield EffectClaimed(
-            **here, **call, key=key, fingerprint=key, args=_raw(args), owner="worker-1"
+            **here,
+            **call,
+            key=key,
+            fingerprint=found.fingerprint,
+            args=_raw(args),
+            owner="worker-1",
         )
         yield EffectCommitted(
             run=run, at=here["at"], v=here["v"], key=key, result=_raw({"ok": True, **args})
