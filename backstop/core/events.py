@@ -292,6 +292,18 @@ class CallBlocked(_Event, frozen=True, tag="blocked"):
     reason: str = ""
 
 
+class SessionKept(_Event, frozen=True, tag="session_kept"):
+    """What the framework's session held of an attempt that waits for a person or an input.
+
+    `events` is the list of the session's events as the framework spells them. Only they can be
+    resumed; of any other attempt the session is told from its rows.
+    """
+
+    step: str
+    attempt: int = 1
+    events: msgspec.Raw = NOTHING
+
+
 class Checkpointed(_Event, frozen=True, tag="checkpoint"):
     """A step's trust record (see the mesh)."""
 
@@ -327,6 +339,7 @@ Event: TypeAlias = (
     | EffectResolved
     | CallAnswered
     | CallBlocked
+    | SessionKept
     | Checkpointed
     | TrustBroken
     | Recovered

@@ -32,6 +32,7 @@ from backstop.core.events import (
     ModelAnswered,
     RunClosed,
     RunOpened,
+    SessionKept,
     StepStarted,
     ToolRead,
 )
@@ -278,6 +279,7 @@ class Step:
 
     `answered` are the asks that the guard answered without running the tool. `ended` is how
     the last attempt came out, ``done`` where the cursor moved on, empty where none ended.
+    `kept` are the session's own events of a step that waited for somebody.
     """
 
     id: str
@@ -291,6 +293,7 @@ class Step:
     calls: list[Call] = field(default_factory=list)
     answered: list[tuple[int, CallAnswered]] = field(default_factory=list)
     ended: str = ""
+    kept: msgspec.Raw | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -357,6 +360,7 @@ def recorded_runs(events: Iterable[Event]) -> tuple[dict[str, RecordedRun], Hist
                 | ToolRead()
                 | EffectClaimed()
                 | CallBlocked()
+                | SessionKept()
             ):
                 _tell(_step_of(steps, event, index), event, index, rows)
             case _:
@@ -377,6 +381,7 @@ InStep: TypeAlias = (
     | ToolRead
     | EffectClaimed
     | CallBlocked
+    | SessionKept
 )
 
 
@@ -395,6 +400,8 @@ def _tell(step: Step, event: InStep, index: int, rows: Mapping[int, Row]) -> Non
             step.models.append((index, event))
         case ToolRead():
             step.calls.append(Read(index=index, event=event))
+        case SessionKept():
+            step.kept = event.events
         case EffectClaimed() | CallBlocked():
             if index in rows:  # a claim that was taken over is no row of its own
                 step.calls.append(rows[index])

@@ -22,6 +22,7 @@ from backstop.core.events import (
     Recovered,
     RunClosed,
     RunOpened,
+    SessionKept,
     StepStarted,
     ToolRead,
     TrustBroken,
@@ -54,6 +55,7 @@ _InStep: TypeAlias = (
     | EffectClaimed
     | CallAnswered
     | CallBlocked
+    | SessionKept
 )
 _Inside: TypeAlias = RunClosed | StepStarted | _InStep
 

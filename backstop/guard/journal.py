@@ -43,6 +43,7 @@ class Attempt:
 
     `effects` are the keys that it had to do with, each with why it is not decided, or None.
     `session` is that of the runner which the attempt drives; runners nested in it have others.
+    `said` are the events of that session, and `waits` says that somebody has to answer one.
     """
 
     run: str
@@ -52,6 +53,8 @@ class Attempt:
     effects: dict[str, str | None] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)
     session: str = ""
+    said: list[Any] = field(default_factory=list)
+    waits: bool = False
 
     @property
     def unfinished(self) -> str | None:

@@ -19,10 +19,10 @@ from google.adk.plugins.base_plugin import BasePlugin
 from opentelemetry import trace as otel
 
 from backstop.adk.arming import arm, arm_model
-from backstop.adk.control import is_control
+from backstop.adk.control import STEERING, is_control
 from backstop.adk.flow import note, redo, since
 from backstop.adk.requests import RequestDigester
-from backstop.core.events import EffectClaimed, ModelAnswered, RequestDigests
+from backstop.core.events import EffectClaimed, ModelAnswered, RequestDigests, SessionKept
 from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import (
@@ -92,6 +92,35 @@ class RecordingPlugin(BasePlugin):
         attempt = current()
         if attempt is not None and not attempt.session:
             attempt.session = invocation_context.session.id
+
+    async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
+        """Remember what the session holds, for as long as somebody may have to answer it."""
+        attempt = current()
+        if attempt is None or event.partial or invocation_context.session.id != attempt.session:
+            return
+        attempt.said.append(event)
+        waiting = event.long_running_tool_ids or ()
+        calls = event.get_function_calls() if waiting else ()
+        attempt.waits |= any(call.id in waiting and call.name in STEERING for call in calls)
+
+    async def after_run_callback(self, *, invocation_context: Any) -> None:
+        """Keep the session of an attempt that waits: only it can be resumed."""
+        attempt = current()
+        if attempt is None or invocation_context.session.id != attempt.session:
+            return
+        if attempt.waits:
+            said = [one.model_dump(mode="json", exclude_none=True) for one in attempt.said]
+            self._journal.store.append(
+                SessionKept(
+                    run=attempt.run,
+                    at="",
+                    v=self._journal.version,
+                    step=attempt.step,
+                    attempt=attempt.number,
+                    events=as_sent(said),
+                )
+            )
+        attempt.said.clear()
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Arm the model that is about to be asked."""

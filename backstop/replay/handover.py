@@ -35,9 +35,15 @@ def session_before(run: RecordedRun, step: Step, *, speaker: str) -> Iterator[To
 
 
 def _of_step(step: Step, speaker: str) -> Iterator[Told]:
+    kept = [] if step.kept is None else msgspec.json.decode(step.kept, type=list[Told])
     message = msgspec.json.decode(step.message)
     if message is not None:
-        yield _event(step, "user", message, at=step.at, name=f"{step.id}-message")
+        told = _event(step, "user", message, at=step.at, name=f"{step.id}-message")
+        # What was kept is of one invocation with the message that set it off.
+        yield {**told, **({"invocation_id": kept[0]["invocation_id"]} if kept else {})}
+    if kept:
+        yield from kept
+        return
     yield from (event for _, event in sorted(_said(step, speaker), key=itemgetter(0)))
 
 
