@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, Self
 
 from backstop.adk.blocks import Block, blocks
 from backstop.replay.wire import Ready, RunDone
 
 
+_BESIDE: Final = re.compile(
+    r"(?:.*/)?(?:tests?/.*|conftest\.py|test_[^/]*|(?:README|CHANGELOG|LICENSE)[^/]*"
+    r"|[^/]*_test\.py|[^/]*\.(?:evalset|test)\.json)"
+)
+"""Files that stand in agent folders and are no part of the agent: its tests, its read-me."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """An agent folder's files, by relative path.
+    """An agent folder's files, by relative path, without its tests and its read-me.
 
     `modules` are Python files cut into blocks, `data` the digests of all other files,
     `unread` those of Python files that this interpreter cannot parse.
@@ -30,6 +38,8 @@ class Code:
         data: dict[str, str] = {}
         unread: dict[str, str] = {}
         for name, content in files:
+            if _BESIDE.fullmatch(name):
+                continue
             digest = hashlib.sha256(content).hexdigest()
             if not name.endswith(".py"):
                 data[name] = digest

@@ -173,3 +173,18 @@ def test_d07_an_agent_that_changed_and_was_never_asked_is_named() -> None:
         "agent refunds changed and no run asked it",
     )
     assert unreached(made(("old",), clerk="1", old="1"), made(clerk="1")) == ()
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ["README.md", "tests/test_agent.py", "test_agent.py", "desk.evalset.json", "a.test.json"],
+)
+def test_d07_an_agents_tests_and_read_me_are_no_part_of_it(beside: str) -> None:
+    before = version({"agent.py": AGENT, beside: "one\n"})
+    assert unreached(before, version({"agent.py": AGENT, beside: "two\n"})) == ()
+
+
+def test_d07_a_prompt_is_part_of_the_agent_wherever_it_stands() -> None:
+    before = version({"agent.py": AGENT, "docs/policy.md": "one\n"})
+    after = version({"agent.py": AGENT, "docs/policy.md": "two\n"})
+    assert unreached(before, after) == ("docs/policy.md changed and no run read it",)
