@@ -11,7 +11,6 @@ from typing import Final, Self
 from backstop.adk.blocks import Block, blocks
 from backstop.replay.wire import Ready, RunDone
 
-
 _BESIDE: Final = re.compile(
     r"(?:.*/)?(?:tests?/.*|conftest\.py|test_[^/]*|(?:README|CHANGELOG|LICENSE)[^/]*"
     r"|[^/]*_test\.py|[^/]*\.(?:evalset|test)\.json)"
