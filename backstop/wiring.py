@@ -87,18 +87,41 @@ def gate(request: GateRequest, *, progress: Progress | None = None) -> Judgement
     """
     watch = _Watch()
     config = load(request.replay.config)
-    agents = (
-        [config.agent(request.replay.agent)]
-        if request.replay.agent is not None or len(config.agents) == 1
-        else [agent for agent in config.agents.values() if agent.ledger is not None]
-        or list(config.agents.values())
-    )
+    base_config = _base_config(request.replay)
+    agents, gone = _judged(request.replay, config, base_config)
+    several = len(agents) > 1
+    jobs = [_job(request.replay, config, base_config, agent, several=several) for agent in agents]
     watch.lap("load")
-    verdicts = [
-        _gate_agent(request, _job(request.replay, config, agent), watch, progress)
-        for agent in agents
+    verdicts = [_gate_agent(request, job, watch, progress) for job in jobs]
+    verdicts += [
+        _unjudged(name, Decision.INCONCLUSIVE, "its entry in the configuration vanished")
+        for name in gone
     ]
     return Judgement(verdict=Verdict(agents=tuple(verdicts)), timing_ms=watch.spent)
+
+
+def _base_config(request: ReplayRequest) -> Config | None:
+    """The configuration of the version that runs now, where one is at hand."""
+    if request.base is None:
+        return None
+    found = find_beside(request.base, name=request.config.name, other_than=request.config)
+    return None if found is None else load(found)
+
+
+def _judged(
+    request: ReplayRequest, config: Config, base_config: Config | None
+) -> tuple[list[Agent], list[str]]:
+    """The agents to judge, and the names of those that only the base has still (D5)."""
+    if request.agent is not None:
+        return [config.agent(request.agent)], []
+    known = {} if base_config is None else base_config.agents
+    had_ledger = {name for name, agent in known.items() if agent.ledger is not None}
+    agents = [
+        agent
+        for name, agent in config.agents.items()
+        if agent.ledger is not None or name in had_ledger
+    ]
+    return agents or list(config.agents.values()), sorted(had_ledger - config.agents.keys())
 
 
 def _gate_agent(
@@ -135,7 +158,7 @@ def replay(request: ReplayRequest, *, progress: Progress | None = None) -> Writt
     Raises `BackstopError` where the work cannot be done: exit code 2.
     """
     config = load(request.config)
-    job = _job(request, config, config.agent(request.agent))
+    job = _job(request, config, _base_config(request), config.agent(request.agent))
     ledger = _ledger(job.agent)
     control = None if job.base is None else _replayed(job, job.base, ledger, progress=progress)
     candidate = _replayed(job, job.candidate, ledger, control=control, progress=progress)
@@ -165,7 +188,20 @@ def policy_of(
     )
 
 
-def _job(request: ReplayRequest, config: Config, agent: Agent) -> _Job:
+def _job(
+    request: ReplayRequest,
+    config: Config,
+    base_config: Config | None,
+    agent: Agent,
+    *,
+    several: bool = False,
+) -> _Job:
+    if several and request.candidate is not None:
+        raise ConfigError(
+            f"{config.file} has several agents, and --candidate names the folder of one; say "
+            "which with --agent",
+            slug="config-agent",
+        )
     candidate = request.candidate or agent.path
     if candidate is None:
         raise ConfigError(
@@ -173,21 +209,42 @@ def _job(request: ReplayRequest, config: Config, agent: Agent) -> _Job:
             "with --candidate",
             slug="config-agent",
         )
-    base_config = None
-    if request.base is not None:
-        found = find_beside(request.base, name=request.config.name, other_than=request.config)
-        base_config = None if found is None else load(found)
-    kind = request.sandbox or config.sandbox.kind
+    # What holds the candidate back, and whether the base is replayed, the base says (D1).
+    ruling = base_config or config
+    kind = request.sandbox or ruling.sandbox.kind
+    base = _base_folder(request, config, base_config, agent, several=several)
     return _Job(
         agent=agent,
         config=config,
         base_config=base_config,
         candidate=candidate,
-        base=request.base if config.gate.control == "base" else None,
-        # The interpreter starts outside the barrier: a pull request does not choose it.
-        sandbox=sandbox(kind, config, python=(base_config or config).sandbox.python),
+        base=base if ruling.gate.control == "base" else None,
+        sandbox=sandbox(kind, ruling, python=ruling.sandbox.python),
         walls=kind != "none",
     )
+
+
+def _base_folder(
+    request: ReplayRequest,
+    config: Config,
+    base_config: Config | None,
+    agent: Agent,
+    *,
+    several: bool,
+) -> Path | None:
+    """The folder of the agent's version that runs now: named, or found by a checkout's config."""
+    if request.base is None:
+        return None
+    if not several and not (request.base / request.config.name).is_file():
+        return request.base
+    if base_config is None:
+        raise ConfigError(
+            f"{config.file} has several agents, and --base names the folder of one; say which "
+            f"with --agent, or name the checkout that holds {request.config.name}",
+            slug="config-agent",
+        )
+    known = base_config.agents.get(agent.name)
+    return None if known is None else known.path
 
 
 def sandbox(kind: str, config: Config, *, python: str | None = None) -> Sandbox:
@@ -240,16 +297,18 @@ def _without_ledger(job: _Job, policies: list[Policy]) -> AgentVerdict | None:
             return None  # reading it says what is wrong
         why = "it has no ledger; add `ledger:` to its configuration"
     elif job.base_agent is None:
-        return _unjudged(job, Decision.PASS, "NEW: the base does not have this agent", neutral=True)
+        return _unjudged(
+            job.agent.name, Decision.PASS, "NEW: the base does not have this agent", neutral=True
+        )
     else:
-        return _unjudged(job, Decision.INCONCLUSIVE, "its ledger vanished")
+        return _unjudged(job.agent.name, Decision.INCONCLUSIVE, "its ledger vanished")
     allowed = all(policy.allow_empty for policy in policies)
-    return _unjudged(job, Decision.PASS if allowed else Decision.INCONCLUSIVE, why)
+    return _unjudged(job.agent.name, Decision.PASS if allowed else Decision.INCONCLUSIVE, why)
 
 
-def _unjudged(job: _Job, decision: Decision, why: str, *, neutral: bool = False) -> AgentVerdict:
+def _unjudged(name: str, decision: Decision, why: str, *, neutral: bool = False) -> AgentVerdict:
     return AgentVerdict(
-        agent=job.agent.name,
+        agent=name,
         decision=decision,
         ledger=LedgerFacts(),
         coverage=Coverage(),

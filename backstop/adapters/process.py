@@ -26,8 +26,8 @@ from backstop.errors import SandboxError, WireError
 
 _CHUNK: Final = 1 << 18
 _GRACE_S: Final = 2.0
-_PASSED_ON: Final = ("LANG", "LC_ALL", "LC_CTYPE", "PATH", "LD_LIBRARY_PATH", "SSL_CERT_FILE")
-"""Variables of ours that a candidate may see. None of them holds a secret."""
+_PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "SSL_CERT_FILE")
+"""Variables of ours that a candidate may see. None of them holds a secret, or a verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +104,12 @@ class ProcessSandbox:
             **self.environment,
             "ADK_DISABLE_LOAD_DOTENV": "1",
             "HOME": str(scratch),
+            "LC_ALL": "C.UTF-8",
             "OTEL_SDK_DISABLED": "true",
             "PYTHONHASHSEED": "0",
             "PYTHONPATH": str(bundle),
             "PYTHONUNBUFFERED": "1",
+            "PYTHONUTF8": "1",
             "PYTHONWARNINGS": "ignore",
             "TMPDIR": str(scratch / "tmp"),
             "TZ": "UTC",
