@@ -86,10 +86,11 @@ class ToolModel(_Model):
 
     @model_validator(mode="after")
     def _no_identity_is_left_out(self) -> ToolModel:
-        kinds = {
-            name: {kinds} if isinstance(kinds, str) else set(kinds)
-            for name, kinds in self.fields.items()
-        }
+        kinds: dict[str, set[str]] = {}
+        for name, said in self.fields.items():
+            # `/vendor` is the argument `vendor` as well.
+            plain = name.removeprefix("/") if name.count("/") == 1 else name
+            kinds.setdefault(plain, set()).update({said} if isinstance(said, str) else said)
         for name in self.identity or ():
             if out := kinds.get(name, set()) & {"volatile", "override"}:
                 raise ValueError(

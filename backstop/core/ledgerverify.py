@@ -221,13 +221,16 @@ def _seal(lines: Lines, *, name: str, number: int, linked: bool) -> Seal:
 
 
 def _says_all(line: bytes, *, name: str, number: int) -> bool:
-    """Whether a seal is strict JSON and spells out every member, so that none can be renamed."""
+    """Whether a seal is strict JSON in the one spelling that seals have.
+
+    It spells out every member, so that none can be renamed, and has no blank that could be added.
+    """
     try:
         strictly(line, name=name, number=number)
     except LedgerError:
         return False
-    members = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    return members.keys() >= set(Seal.__struct_fields__)
+    members = msgspec.json.decode(line, type=dict[str, object])
+    return members.keys() >= set(Seal.__struct_fields__) and msgspec.json.encode(members) == line
 
 
 def _cut_off(name: str, number: int) -> LedgerError:

@@ -209,3 +209,12 @@ def test_an_intent_whose_key_is_yet_to_be_made_says_nothing_false() -> None:
     intent, declared = asked()
     keyless = msgspec.structs.replace(intent, key="", fingerprint="")
     assert false_intent(keyless, declared, OWNER) is None
+
+
+@pytest.mark.parametrize("blank", [b" ", b"\t", b"\r"])
+def test_a_seal_has_one_spelling(blank: bytes) -> None:
+    """The digest covers every byte before the seal, so the seal itself must not vary."""
+    data = resealed(lambda event: event)
+    seal = data.rindex(b'{"t":"seal"')
+    for at in (seal + 1, len(data) - 2, len(data) - 1):
+        assert refused(data[:at] + blank + data[at:]).slug == "ledger-tampered"

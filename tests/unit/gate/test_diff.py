@@ -360,3 +360,13 @@ def test_k2_absent_arguments_of_a_candidate_ledger_mean_what_they_meant_when_wri
     for recorded, other in ((one, two), (two, one)):
         verdict = diff(recorded, other, policy=POLICY)
         assert (verdict.counts["match"], len(verdict.judged)) == (1, 1)
+
+
+def test_only_what_was_committed_counts_as_asked_for_by_a_ledger() -> None:
+    """G1: two ledgers are compared on what went out."""
+    failed = ledgerfile.read(
+        scenario(READS_AND_PAYS.replace("commit pay", "fail pay{invoice: 2}\ncommit pay")).sealed(),
+        name="L",
+    )
+    verdict = diff(failed, failed, policy=POLICY)
+    assert (verdict.counts["match"], verdict.judged) == (1, ())
