@@ -402,8 +402,8 @@ def _tell(step: Step, event: InStep, index: int, rows: Mapping[int, Row]) -> Non
             step.calls.append(Read(index=index, event=event))
         case SessionKept():
             step.kept = event.events
-        case EffectClaimed() | CallBlocked():
-            if index in rows:  # a claim that was taken over is no row of its own
+        case _:  # a claim, or a call that was blocked
+            if index in rows:  # one that was taken over is no row of its own
                 step.calls.append(rows[index])
 
 

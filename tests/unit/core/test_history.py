@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from backstop.core.events import EffectCommitted
+from backstop.core.events import BY_AGENT, CallBlocked, EffectCommitted, SessionKept
 from backstop.core.history import History, Outcome, effect_rows, recorded_runs
 from backstop.errors import LedgerError
 from tests.dsl import scenario
@@ -98,3 +99,30 @@ def test_a_row_of_no_run_or_no_step_is_refused(text: str, missing: int, said: st
     del events[missing]
     with pytest.raises(LedgerError, match=said):
         recorded_runs(events)
+
+
+def test_what_the_agent_itself_kept_from_its_tool_is_no_row() -> None:
+    """Another version need not keep it back, so nothing stands for it."""
+    events = [
+        msgspec.structs.replace(event, by=BY_AGENT) if isinstance(event, CallBlocked) else event
+        for event in scenario(PLACE + "block pay{to: a}").events
+    ]
+    assert effect_rows([events]).rows == []
+    runs, _ = recorded_runs(events)
+    assert runs["r1"].steps[0].calls == []
+
+
+def test_a_step_is_told_with_all_that_its_attempts_got() -> None:
+    """S1: a crash, its takeover, an answer of the guard and the end are one step."""
+    text = PLACE + (
+        "model pay\nclaim pay{to: a}\nattempt\nmodel pay\nclaim pay{to: a}\nsettle pay{to: a}\n"
+        "recorded pay{to: a}\nadvance\nclose complete"
+    )
+    events = scenario(text).events
+    kept = SessionKept(run="r1", at="t", step="s1", events=msgspec.Raw(b"[1]"))
+    runs, history = recorded_runs([*events[:3], kept, *events[3:]])
+    (step,) = runs["r1"].steps
+    assert (step.attempts, step.ended, runs["r1"].status) == (2, "done", "complete")
+    assert step.calls == history.rows
+    assert (len(step.models), len(step.answered)) == (2, 1)
+    assert step.kept is kept.events
