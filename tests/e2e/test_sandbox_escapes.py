@@ -14,6 +14,7 @@ import pytest
 from tests.e2e.conversation import AGENTS, Driver, Heard, call, response, text
 
 WAYS = {
+    "by_affinity": {"sched_setaffinity"},
     "by_chmod": {"chmod", "fchmodat"},
     "by_ctypes_fork": {"clone"},
     "by_ctypes_mkdir": {"mkdir", "mkdirat"},
@@ -26,10 +27,13 @@ WAYS = {
     "by_fifo": {"mknod", "mknodat"},
     "by_fork": {"os.fork"},
     "by_grpc": {"socket"},
+    "by_limit": {"prlimit64"},
     "by_link": {"open"},
+    "by_lock": {"flock"},
     "by_memory": {"open"},
     "by_mknod": {"mknod", "mknodat"},
     "by_name_lookup": {"socket.getaddrinfo"},
+    "by_priority": {"setpriority"},
     "by_ptrace": {"ptrace"},
     "by_python_socket": {"socket.getaddrinfo"},
     "by_removal": {"os.remove"},
@@ -106,7 +110,7 @@ def attempt(
     ).run()
 
 
-def results(heard: Heard) -> dict[str, str]:
+def results(heard: Heard) -> dict[str, object]:
     assert heard.steps, (heard.faults, heard.noise)
     found = heard.steps[0].state["results"]
     assert isinstance(found, dict)
@@ -129,7 +133,11 @@ def test_the_attempt_is_reported(attempt: Heard, way: str) -> None:
 
 
 def test_the_list_of_ways_is_the_fixtures(attempt: Heard) -> None:
-    assert set(results(attempt)) == {*WAYS, "scratch"}
+    assert set(results(attempt)) == {*WAYS, "scratch", "secrets"}
+
+
+def test_the_environment_of_whoever_started_the_candidate_stays_hidden(attempt: Heard) -> None:
+    assert results(attempt)["secrets"] == 0
 
 
 def test_scratch_may_be_written(attempt: Heard) -> None:

@@ -217,6 +217,7 @@ def _go_behind(chosen: Options, lookout: Lookout, ends: Ends) -> list[str]:
         held.append("audit")
         barrier.bound(chosen.bounds)
         if sys.platform == "linux":
+            barrier.give_up_powers()
             if barrier.restrict_writes(chosen.scratch):
                 held.append("landlock")
             listener = barrier.ask_before_leaving()

@@ -93,6 +93,8 @@ class Warden:
             return None if _process_of(call.thread) == self._may_fork else "starts a process"
         if call.name in syscalls.SIGNALS:
             return None if _is_own(call) else f"signal to process {_signed(call.args[0])}"
+        if call.name in syscalls.OF_PROCESSES:
+            return _foreign(call)
         places = syscalls.PATHS.get(call.name)
         if places is None:
             return _reason(call)
@@ -104,6 +106,16 @@ class Warden:
 
     def _inside(self, path: Path) -> bool:
         return path == Path(os.devnull) or self._scratch in (path, *path.parents)
+
+
+def _foreign(call: Call) -> str | None:
+    """Whose running a call would change, unless it is the caller's own, or only looked at."""
+    if call.name == "prlimit64" and call.args[2] == 0:
+        return None
+    target = _signed(call.args[syscalls.OF_PROCESSES[call.name]])
+    is_process = call.args[0] == syscalls.GROUPS.get(call.name, call.args[0])
+    own = target == 0 or _process_of(target) == _process_of(call.thread)
+    return None if is_process and own else f"changes how process {target} runs"
 
 
 def _reason(call: Call) -> str:

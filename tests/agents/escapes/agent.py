@@ -1,7 +1,9 @@
 """Tries every way out from the place that TRY_FROM names, and keeps what became of it."""
 
 import ctypes
+import fcntl
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -125,6 +127,22 @@ def by_memory():
         pass
 
 
+def by_affinity():
+    os.sched_setaffinity(os.getppid(), {0})
+
+
+def by_limit():
+    resource.prlimit(os.getppid(), resource.RLIMIT_CORE, (0, 0))
+
+
+def by_lock():
+    fcntl.flock(os.open(OUTSIDE + "/there", os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def by_priority():
+    os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)
+
+
 def by_ptrace():
     check(LIBC.ptrace(16, os.getppid(), 0, 0))
 
@@ -143,6 +161,25 @@ def try_all():
     with open(os.environ["TMPDIR"] + "/allowed", "w") as mine:
         mine.write("scratch is mine")
     RESULTS["scratch"] = "kept"
+    RESULTS["secrets"] = sum(map(tells, ancestors()))
+
+
+def ancestors():
+    """The processes that this one comes from: the candidate's, the warden, the driver."""
+    process = os.getpid()
+    while process > 1:
+        yield process
+        with open(f"/proc/{process}/status") as status:
+            process = next(int(line.split()[1]) for line in status if line.startswith("PPid"))
+
+
+def tells(process):
+    """Does a process show its environment, and is that another one than the candidate's?"""
+    try:
+        with open(f"/proc/{process}/environ", "rb") as environment:
+            return b"TRY_FROM=" not in environment.read()
+    except OSError:
+        return False
 
 
 def pay(amount: int) -> dict:
