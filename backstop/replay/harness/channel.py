@@ -225,12 +225,12 @@ def encode(message: Message) -> bytes:
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def decode(line: bytes) -> Message:
     """A message of the driver, numbers as a candidate expects them: floats that lose nothing."""
-    message = json.loads(line, parse_float=_number)
+    message = _DECODER.decode(line.decode())
     if not isinstance(message, dict):
         raise TypeError("a message is an object")
     return message
@@ -241,3 +241,7 @@ def _number(literal: str) -> float | Decimal:
     exact = Decimal(literal)
     # An amount with more digits than a double holds must come back as it was recorded.
     return near if Decimal(repr(near)) == exact else exact
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_DECODER: Final = json.JSONDecoder(parse_float=_number)

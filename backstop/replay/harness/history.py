@@ -75,7 +75,7 @@ def _first_reader(file: Path) -> int:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr in _HARMLESS
     }
-    lines = [node.lineno for node in ast.walk(tree) if _may_read(node, followed)]
+    lines = [getattr(n, "lineno", 1) for n in ast.walk(tree) if _may_read(n, followed)]
     return min(lines, default=0)
 
 

@@ -54,6 +54,7 @@ _PATHS: Final = {
     "os.utime": (0,),
     "sqlite3.connect": (0,),
 }
+_OF_CONCERN: Final = frozenset({*_ALWAYS, *_PATHS, "open"})
 _CAP: Final = 1000
 
 
@@ -126,9 +127,8 @@ class Lookout:
         self._sink(what, detail)
 
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self._idle or self._sink is None:
-            return
-        if event in _ALWAYS or event == "open" or event in _PATHS:
+        # Called for everything that the interpreter does: what is of no concern leaves first.
+        if event in _OF_CONCERN and self._idle and self._sink is not None:
             self._idle = False
             try:
                 detail = self._barred(event, args)

@@ -137,6 +137,32 @@ def test_contents_that_differ_have_other_digests(one: types.Content, two: types.
     assert digest(request(one, two)).contents != digest(request(two, one)).contents
 
 
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("function_call", {"will_continue": True}),
+        ("function_call", {"name": None}),
+        ("function_call", {"args": None}),
+        ("function_response", {"will_continue": True}),
+        ("function_response", {"scheduling": types.FunctionResponseScheduling.SILENT}),
+        ("function_response", {"parts": [types.FunctionResponsePart()]}),
+        ("function_response", {"response": None}),
+    ],
+)
+def test_what_else_a_call_or_an_answer_says_counts_in_a_memory_full_of_plain_ones(
+    field: str, change: dict[str, Any]
+) -> None:
+    plain = call("pay") if field == "function_call" else answer("pay")
+    assert plain.parts is not None
+    payload = getattr(plain.parts[0], field).model_copy(update=change)
+    other = types.Content(role=plain.role, parts=[types.Part(**{field: payload})])
+    digester = RequestDigester()
+    known = digester.digest(request(plain)).contents
+    found = digester.digest(request(other)).contents
+    assert found != known
+    assert found == digest(request(other)).contents
+
+
 def test_two_contents_are_not_mistaken_for_one_long_digest() -> None:
     three = [digest(request(text("a"), text(said))).contents for said in ("b", "c")]
     assert len(set(three)) == 2
