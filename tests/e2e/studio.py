@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
-from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.agents.run_config import RunConfig
 from google.adk.apps import App
 from google.adk.apps.app import ResumabilityConfig
 from google.adk.models.google_llm import Gemini
@@ -197,7 +197,9 @@ class _Take:
         for part in message.parts or ():
             if part.function_response is not None:
                 self.pending.pop(part.function_response.id or "", None)
-        config = RunConfig(streaming_mode=StreamingMode.SSE) if self.streaming else RunConfig()
+        config = (
+            RunConfig.model_validate({"streaming_mode": "sse"}) if self.streaming else RunConfig()
+        )
         with self.journal.within(attempt):
             async for event in runner.run_async(
                 user_id="u", session_id="r1", new_message=message, run_config=config

@@ -44,6 +44,7 @@ def test_time_ids_and_chance_are_the_steps(orders: Heard) -> None:
     # The agent's own callback waits for 10 ms before its tools are called.
     assert drawn[:2] == ["2026-01-05 09:00:00.010000", "2026-01-05"]
     assert drawn[2] == pytest.approx(1767603600.01)
+    assert drawn[-1] == "2 replay replay"
     assert orders.steps[1].state["drawn"] == drawn
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import platform
 import random
+import socket
 import sys
 import time
 import uuid
@@ -20,6 +22,7 @@ from typing import Any, Final
 
 _NODE: Final = 0x0200_0000_0001
 """A locally administered address in place of the machine's own."""
+_HOST, _PROCESS = "replay", 2
 _SECOND: Final = 1_000_000_000
 _UPTIME: Final = 1_000_000 * _SECOND
 """What clocks that only measure start from: a machine that has been up for some days."""
@@ -66,6 +69,7 @@ class Frozen:
         if self._traveller is None:
             self._replace_sources()
             self._replace_stopwatches()
+            self._replace_whereabouts()
             self._traveller = time_machine.travel(instant(at), tick=False).start()
         self.step(at, seed)
 
@@ -121,6 +125,15 @@ class Frozen:
             seed_random(self, source.draw(32) if a is None else a, version)
 
         random.Random.seed = seed  # type: ignore[method-assign]
+
+    def _replace_whereabouts(self) -> None:
+        """Which machine and which process this is says nothing about a version."""
+        kind = os.uname()
+        here = (kind.sysname, _HOST, kind.release, kind.version, kind.machine)
+        os.uname = lambda: os.uname_result(here)
+        os.getpid = lambda: _PROCESS
+        socket.gethostname = lambda: _HOST
+        platform._uname_cache = None  # type: ignore[attr-defined] # noqa: SLF001 - it may have been looked at before
 
 
 def instant(at: str) -> datetime:

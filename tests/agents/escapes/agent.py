@@ -166,7 +166,7 @@ def try_all():
 
 def ancestors():
     """The processes that this one comes from: the candidate's, the warden, the driver."""
-    process = os.getpid()
+    process = int(os.readlink("/proc/self"))
     while process > 1:
         yield process
         with open(f"/proc/{process}/status") as status:

@@ -2,8 +2,11 @@
 
 import asyncio
 import datetime
+import os
+import platform
 import random
 import secrets
+import socket
 import time
 import uuid
 
@@ -35,6 +38,7 @@ def rewrite(tool, args, tool_context):
         random.random(),
         random.Random().random(),
         secrets.token_hex(8),
+        f"{os.getpid()} {socket.gethostname()} {platform.node()}",
     ]
     tool_context.state["bodies"] = len(SIDE_EFFECTS)
 
