@@ -64,6 +64,10 @@ def before_tool(tool, args, tool_context):
         tool_context.state["stdin"] = sys.stdin.read()
 
 
-root_agent = None if WAY == "has no root" else LlmAgent(
-    name="rough", model="gemini-2.5-flash", tools=[pay], before_tool_callback=before_tool
+root_agent = (
+    None
+    if WAY == "has no root"
+    else LlmAgent(
+        name="rough", model="gemini-2.5-flash", tools=[pay], before_tool_callback=before_tool
+    )
 )
