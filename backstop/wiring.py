@@ -41,6 +41,8 @@ from backstop.replay.service import replay as replay_runs
 Progress = Callable[[int, int], None]
 
 _GRACE_S: Final = 60.0
+_EVENTS_A_WORKER: Final = 500
+"""Starting one more process costs as much as replaying about so many more events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,7 +356,7 @@ def _replayed(
         # Without a base there is nothing to compare it with.
         code=Code() if job.base is None else Code.of(files_of(folder)),
         walls=job.walls,
-        workers=len(os.sched_getaffinity(0)),
+        workers=min(len(os.sched_getaffinity(0)), 1 + len(ledger.events) // _EVENTS_A_WORKER),
     )
     # Two replays fill one bar: the control run is its first half.
     shown = progress and partial(_half, progress, job.base is not None, control is not None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, parse
-from backstop.core.events import Event, Header, RequestDigests
+from backstop.core.events import Event, Header, RequestDigests, RunOpened
 from backstop.core.history import Outcome, RecordedRun, Row, Step, recorded_runs
 from backstop.core.identity import Declaration, Namespace, Scope
 from backstop.core.intents import INTENTS_FORMAT, Intent, IntentsHeader, RunReplayed
@@ -103,14 +103,18 @@ def replay(
     left out say so (D6). Raises `SandboxError` or `WireError` where the candidate cannot be
     started or imported; one that breaks later makes runs not replayable, with the reason.
     """
-    driver = Driver(sandbox.start(plan.candidate))
+    # All at once: importing the candidate is half of the work, and each process does it.
+    drivers: list[Driver] = []
     try:
-        ready = driver.ready()
+        number = max(1, min(plan.workers, _runs_in(plan)))
+        drivers.extend(Driver(sandbox.start(plan.candidate)) for _ in range(number))
+        ready = drivers[0].ready()
     except BaseException:
-        driver.close()
+        for driver in drivers:
+            driver.close()
         raise
     work = _Work(plan, sandbox, ready, progress, is_over)
-    outcomes = work.done(driver)
+    outcomes = work.done(drivers)
     in_ledger_order = [outcomes[run] for run in work.recordings]
     early = sorted(set(work.escapes))  # every process imports the same candidate
     escapes = (*early, *(e for outcome in in_ledger_order for e in outcome.escapes))
@@ -127,6 +131,10 @@ def replay(
         logs={run: outcomes[run].digest for run in work.recordings},
         exercised=exercised,
     )
+
+
+def _runs_in(plan: Plan) -> int:
+    return sum(isinstance(event, RunOpened) for event in plan.events)
 
 
 class _Work:
@@ -152,20 +160,32 @@ class _Work:
         self.escapes: list[str] = []
         self.reached = Reached()
 
-    def done(self, driver: Driver) -> Mapping[str, RunOutcome]:
-        """Replay all runs, the first worker on `driver`, which is spent then."""
-        workers = max(1, min(self._plan.workers, len(self._waiting)))
-        with ThreadPoolExecutor(max_workers=workers) as pool:
-            first = pool.submit(self._work, driver)
-            others = [pool.submit(self._work, None) for _ in range(workers - 1)]
+    def done(self, drivers: Sequence[Driver]) -> Mapping[str, RunOutcome]:
+        """Replay all runs, a worker on each of `drivers`, the first of which is ready."""
+        with ThreadPoolExecutor(max_workers=len(drivers)) as pool:
+            first, *others = drivers
+            workers = [pool.submit(self._work, first)]
+            workers += [pool.submit(self._work_once_ready, driver) for driver in others]
             try:
-                for worker in (first, *others):
+                for worker in workers:
                     worker.result()
             except BaseException:
                 # Whoever interrupts us waits for the runs at hand, not for all of them.
                 self._waiting.clear()
                 raise
         return {**{run: _left_out(one) for run, one in self.recordings.items()}, **self._outcomes}
+
+    def _work_once_ready(self, driver: Driver) -> None:
+        try:
+            driver.ready()
+        except BackstopError:
+            driver.close()
+            self._work(None)  # a new one may fare better, and else its run says why not
+        except BaseException:
+            driver.close()
+            raise
+        else:
+            self._work(driver)
 
     def _work(self, driver: Driver | None) -> None:
         """Take runs until none waits; after a break go on in a new process."""

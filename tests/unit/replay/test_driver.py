@@ -512,3 +512,39 @@ def test_an_interruption_ends_the_replay_after_the_runs_at_hand() -> None:
     with pytest.raises(KeyboardInterrupt):
         replay(plan, ScriptedSandbox(script=script), progress=interrupt)
     assert seen == ["s1"]
+
+
+@dataclasses.dataclass(slots=True)
+class Refusing:
+    """A conversation of a candidate that cannot be imported."""
+
+    closed: list[int]
+
+    def send(self, line: bytes) -> None:
+        """Nobody listens."""
+
+    def receive(self) -> bytes | None:
+        """The one thing that it says."""
+        return b'{"t":"fault","slug":"agent-import","detail":"no"}'
+
+    def close(self) -> None:
+        """Note that it was."""
+        self.closed.append(id(self))
+
+
+def test_no_process_is_left_where_the_candidate_cannot_be_imported() -> None:
+    """They are all started at once, one for each run."""
+    closed: list[int] = []
+
+    class Sandbox:
+        def start(self, agent: Path) -> Refusing:
+            return Refusing(closed)
+
+    text = "".join(
+        f"run r{n}\nstep s\nread check{{po: 7}} -> free\nadvance\nclose complete\n" for n in (1, 2)
+    )
+    told = scenario(f"tool check reads\n{text}")
+    plan = Plan(header=told.header, events=told.events, ledger="d", candidate=AGENT, workers=4)
+    with pytest.raises(SandboxError, match="no"):
+        replay(plan, Sandbox())
+    assert len(set(closed)) == len(closed) == 2
