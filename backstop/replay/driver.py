@@ -217,7 +217,8 @@ class _Play:
         handover = self._answers.replay is Pass.HANDOVER and first is not None
         history: list[object] = []
         if handover and first is not None:
-            history += session_before(run, first, speaker=self._speaker)
+            window = self._answers.window
+            history += session_before(run, first, speaker=self._speaker, recent=window)
         return BeginRun(
             id=self._line.turn,
             run=run.id,

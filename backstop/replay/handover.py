@@ -22,16 +22,41 @@ from backstop.replay.attempts import began_anew
 Told: TypeAlias = dict[str, object]
 
 
-def session_before(run: RecordedRun, step: Step, *, speaker: str) -> Iterator[Told]:
+def session_before(
+    run: RecordedRun, step: Step, *, speaker: str, recent: int | None = None
+) -> Iterator[Told]:
     """The events of the session before `step`, oldest first, as the framework's own.
 
     What nobody is recorded to have said was said by `speaker`: to the framework, words of an
-    agent that it does not know are words of another agent, retold.
+    agent that it does not know are words of another agent, retold. With `recent`, that many
+    events or more from the end, and whatever before them the framework may look back for.
     """
-    for earlier in run.steps:
-        if earlier.cursor >= step.cursor:
-            return
+    before = [earlier for earlier in run.steps if earlier.cursor < step.cursor]
+    if recent is not None:
+        first = _first_of_recent(before, recent)
+        asked = bytes(step.message)
+        before = [s for i, s in enumerate(before) if i >= first or _is_looked_back_at(s, asked)]
+    for earlier in before:
         yield from _of_step(earlier, speaker)
+
+
+def _first_of_recent(steps: Sequence[Step], recent: int) -> int:
+    """The place of the step from which on there are `recent` events, and an agent spoke."""
+    left, spoke = recent, False
+    for place in range(len(steps) - 1, -1, -1):
+        step = steps[place]
+        left -= 1 + len(step.models)
+        spoke = spoke or bool(step.models)
+        if left <= 0 and spoke:
+            return place
+    return 0
+
+
+def _is_looked_back_at(step: Step, asked: bytes) -> bool:
+    """Whether a later turn may reach back to this one: for a call, or for what was kept of it."""
+    return step.kept is not None or any(
+        _result(call) is None or _id(call).encode() in asked for call in step.calls
+    )
 
 
 def _of_step(step: Step, speaker: str) -> Iterator[Told]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from backstop.core.events import Event, ModelAnswered, StepStarted
-from backstop.core.history import recorded_runs
+from backstop.core.history import Row, recorded_runs
 from backstop.replay.handover import session_before
 from tests.dsl import raw, scenario
 
@@ -89,3 +89,33 @@ def test_s02_a_try_that_was_begun_anew_is_no_part_of_the_session() -> None:
     """
     events = told(text, [[{"text": "first"}], [{"text": "second"}]])
     assert [event["content"]["parts"][0]["text"] for event in events] == ["s1", "second"]
+
+
+LONG = "run r1\n" + "".join(
+    f"step s{n}\nmodel {'pay' if n < 3 else 'mail'}\n"
+    f"{'claim' if n == 2 else 'commit'} {'pay' if n < 3 else 'mail'}{{n: {n}}}"
+    f"{'' if n == 2 else ' -> ok'}\nmodel\n{'' if n == 2 else 'advance'}\n"
+    for n in range(1, 8)
+)
+
+
+def steps_before(recent: int | None, message: str = "tick") -> list[str]:
+    """The steps that the bounded session before s7 tells of."""
+    run = recorded_runs(scenario(LONG).events)[0]["r1"]
+    last = replace(run.steps[-1], message=raw({"parts": [{"text": message}]}))
+    told = session_before(run, last, speaker="desk", recent=recent)
+    return list(dict.fromkeys(str(event["invocation_id"]) for event in told))
+
+
+def test_s02_a_bounded_session_is_its_end_and_what_is_still_open() -> None:
+    """S2: as `Views` bounds the session of a full pass."""
+    assert len(steps_before(None)) == 6
+    assert steps_before(4) == ["recorded-s2", "recorded-s5", "recorded-s6"]
+
+
+def test_s02_a_call_that_is_answered_from_outside_stays_in_sight() -> None:
+    """S2, S4."""
+    run = recorded_runs(scenario(LONG).events)[0]["r1"]
+    (made,) = run.steps[0].calls
+    assert isinstance(made, Row)
+    assert "recorded-s1" in steps_before(4, message=made.call or f"call-{made.index}")
