@@ -59,11 +59,14 @@ def test_a_folder_without_an_agent_has_no_root(tmp_path: Path) -> None:
     assert [fault.slug for fault in heard.faults] == ["agent-no-root"]
 
 
-def test_a_folder_whose_name_is_no_python_name_loads(tmp_path: Path) -> None:
-    (tmp_path / "v1.2-rc").mkdir()
+@pytest.mark.parametrize("name", ["v1.2-rc", "email"])
+def test_a_folder_whose_name_is_no_python_name_or_a_modules_loads(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).mkdir()
     source = (AGENTS / "rough" / "agent.py").read_text(encoding="utf-8")
-    (tmp_path / "v1.2-rc" / "agent.py").write_text(source, encoding="utf-8")
-    heard = Driver(agent=tmp_path / "v1.2-rc", models=MODELS).run()
+    (tmp_path / name / "agent.py").write_text(source, encoding="utf-8")
+    heard = Driver(agent=tmp_path / name, models=MODELS).run()
     assert heard.asked == [("pay", {"amount": 1})]
 
 

@@ -81,7 +81,8 @@ def warm() -> None:
 def load(folder: Path, *, links: Path, adk: str) -> Candidate:
     """Import the agent in `folder`. Raises `Unusable`, naming the place in the candidate.
 
-    A folder whose name is no Python name is imported through a link below `links`; `adk` is
+    A folder whose name is no Python name, or that of a module which is loaded already (an
+    agent called ``email``), is imported through a link below `links`; `adk` is
     the framework's version.
     """
     if not folder.is_dir():
@@ -98,10 +99,10 @@ def load(folder: Path, *, links: Path, adk: str) -> Candidate:
 
 
 def _importable(folder: Path, links: Path) -> Path:
-    if _IMPORTABLE.fullmatch(folder.name):
+    if _IMPORTABLE.fullmatch(folder.name) and folder.name not in sys.modules:
         return folder
     links.mkdir(exist_ok=True)
-    link = links / re.sub(r"[^A-Za-z0-9_]", "_", folder.name)
+    link = links / ("agent_" + re.sub(r"[^A-Za-z0-9_]", "_", folder.name))
     if not link.exists():
         link.symlink_to(folder.resolve(), target_is_directory=True)
     return link
