@@ -123,7 +123,7 @@ class Survey:
             if isinstance(thing, BaseTool) and thing.name not in known:
                 self._visit_tool(thing, agent="", guarded=self._guarded)
             elif getattr(thing, "__backstop_effect__", False) is True:
-                told = describe(FunctionTool(thing), agent="", guarded=True)
+                told = describe(FunctionTool(thing), agent="", guarded=self._guarded)
                 if told["tool"] in known:
                     continue
                 body = _body(FunctionTool(thing), self._folder)
