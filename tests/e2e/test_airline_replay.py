@@ -92,7 +92,7 @@ def test_the_desk_asks_for_just_what_went_out_in_all_50_runs(gate: Gate) -> None
     assert (gated.code, gated.agent["decision"]) == (0, "PASS")
 
 
-def test_a05_without_a_control_run_nobody_knows_what_the_models_were_asked(gate: Gate) -> None:
+def test_a5_without_a_control_run_nobody_knows_what_the_models_were_asked(gate: Gate) -> None:
     """A5: imported rows carry no digests; drift is unknown, so this is no pass."""
     gated = gate(DESK)
     assert gated.compared == (50, 50)

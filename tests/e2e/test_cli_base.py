@@ -54,7 +54,7 @@ def why(ran: Ran) -> dict[str, tuple[str, list[str]]]:
     }
 
 
-def test_d05_an_agent_that_a_change_takes_out_of_the_configuration_is_missed(
+def test_d5_an_agent_that_a_change_takes_out_of_the_configuration_is_missed(
     tmp_path: Path,
 ) -> None:
     """D5: its ledger is still there; nobody looks at it any more."""
@@ -68,7 +68,7 @@ def test_d05_an_agent_that_a_change_takes_out_of_the_configuration_is_missed(
     }
 
 
-def test_d05_a_ledger_that_a_change_takes_from_one_of_several_agents_is_missed(
+def test_d5_a_ledger_that_a_change_takes_from_one_of_several_agents_is_missed(
     tmp_path: Path,
 ) -> None:
     """D5: `--allow-empty` or not."""
@@ -88,7 +88,7 @@ def test_one_folder_is_not_the_base_or_the_candidate_of_several_agents(tmp_path:
         assert "--agent" in said
 
 
-def test_d01_a_pull_request_does_not_choose_what_holds_it_back(tmp_path: Path) -> None:
+def test_d1_a_pull_request_does_not_choose_what_holds_it_back(tmp_path: Path) -> None:
     """D1: sandbox and control are the base's, whose folder its own configuration names."""
     studio = Studio(folder=tmp_path)
     agent = studio.version("base", AGENT)

@@ -283,7 +283,7 @@ root_agent = LlmAgent(
 '''
 
 
-def test_s02_an_instruction_that_cannot_read_the_old_state_is_no_pass(studio: Studio) -> None:
+def test_s2_an_instruction_that_cannot_read_the_old_state_is_no_pass(studio: Studio) -> None:
     """S2, A5: the full replay matches, and so does what is asked; but the model is told less."""
     agent = studio.version("v1", HANDED)
     models = {"desk": [said("ok"), called(("pay", {"vendor": "x"})), said("paid")]}
@@ -422,7 +422,7 @@ def test_a14_a_version_that_stops_after_the_first_answer_drops_the_rest(
     assert findings(found)["MISSING dropped"] == 2
 
 
-def test_g06_a_tool_that_goes_by_another_name_would_order_again(
+def test_g6_a_tool_that_goes_by_another_name_would_order_again(
     worked: tuple[Studio, Ledger, Path],
 ) -> None:
     """G6: through a real candidate, whose code calls the renamed tool."""

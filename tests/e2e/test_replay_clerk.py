@@ -240,7 +240,7 @@ REMEMBERS = (
 )
 
 
-def test_s02_a_version_that_cannot_read_the_old_state_is_found_by_the_handover(
+def test_s2_a_version_that_cannot_read_the_old_state_is_found_by_the_handover(
     office: Office,
 ) -> None:
     """S2: v1 writes `poId`, N reads `po_id`: the full replay matches, the handover does not."""

@@ -70,7 +70,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     return Desk(office=office, ledger=ledger, base=replayed(ledger, agent, is_control=True))
 
 
-def test_d07_a_change_that_no_run_reaches_is_inconclusive_and_named(desk: Desk) -> None:
+def test_d7_a_change_that_no_run_reaches_is_inconclusive_and_named(desk: Desk) -> None:
     """D7: nothing differs in the replay, so without this it would pass in silence."""
     found = desk.gated("v2", ('args["amount"] = 0', 'args["amount"] = 1'))
     assert not findings(found)
@@ -78,7 +78,7 @@ def test_d07_a_change_that_no_run_reaches_is_inconclusive_and_named(desk: Desk) 
     assert found.decision is Decision.INCONCLUSIVE
 
 
-def test_d07_a_changed_helper_that_runs_and_a_comment_cost_nothing(desk: Desk) -> None:
+def test_d7_a_changed_helper_that_runs_and_a_comment_cost_nothing(desk: Desk) -> None:
     found = desk.gated(
         "v3",
         ("    keep(args)\n", "    keep(args=args)\n"),
@@ -90,7 +90,7 @@ def test_d07_a_changed_helper_that_runs_and_a_comment_cost_nothing(desk: Desk) -
     assert found.decision is Decision.PASS
 
 
-def test_d07_tool_bodies_branches_and_unread_files_are_each_named_once(desk: Desk) -> None:
+def test_d7_tool_bodies_branches_and_unread_files_are_each_named_once(desk: Desk) -> None:
     found = desk.gated(
         "v4",
         ("        refuse(args)\n", "        refuse(dict(args))\n"),
@@ -105,7 +105,7 @@ def test_d07_tool_bodies_branches_and_unread_files_are_each_named_once(desk: Des
     assert found.decision is Decision.INCONCLUSIVE
 
 
-def test_d07_an_agent_that_no_run_asks_is_named_with_what_changed_in_it(desk: Desk) -> None:
+def test_d7_an_agent_that_no_run_asks_is_named_with_what_changed_in_it(desk: Desk) -> None:
     found = desk.gated("v5", (ASIDE, ASIDE.replace("Pay back.", "Pay twice.")))
     assert not findings(found)
     assert found.coverage.uncovered == ("agent refunds changed and no run asked it",)

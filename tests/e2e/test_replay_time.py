@@ -21,17 +21,17 @@ def told(heard: Heard, name: str) -> list[object]:
     return found
 
 
-def test_s03_a_callback_that_sleeps_an_hour_wakes_an_hour_later(patient: Heard) -> None:
+def test_s3_a_callback_that_sleeps_an_hour_wakes_an_hour_later(patient: Heard) -> None:
     """S3: what only measures time has seen it pass too."""
     assert told(patient, "backed_off") == ["2026-01-05T10:00:00", 3600]
 
 
-def test_s03_a_workflow_that_polls_each_minute_sees_ten_minutes_pass(patient: Heard) -> None:
+def test_s3_a_workflow_that_polls_each_minute_sees_ten_minutes_pass(patient: Heard) -> None:
     expected = [f"2026-01-05T10:{minute:02}:00" for minute in range(1, 11)]
     assert told(patient, "polled") == expected
 
 
-def test_s03_timers_fire_in_order_and_timeouts_when_they_are_due(patient: Heard) -> None:
+def test_s3_timers_fire_in_order_and_timeouts_when_they_are_due(patient: Heard) -> None:
     assert told(patient, "raced") == [
         *("a", "b", "c"),
         *("not within 5", "within 15", "gave up"),
@@ -39,7 +39,7 @@ def test_s03_timers_fire_in_order_and_timeouts_when_they_are_due(patient: Heard)
     ]
 
 
-def test_s03_threads_sleep_in_frozen_time_whoever_waits_for_them(patient: Heard) -> None:
+def test_s3_threads_sleep_in_frozen_time_whoever_waits_for_them(patient: Heard) -> None:
     """In the loop's pool, in a pool that blocks the loop, and on a thread by itself."""
     assert told(patient, "threads") == [
         *(100, 200, 300),
@@ -49,6 +49,6 @@ def test_s03_threads_sleep_in_frozen_time_whoever_waits_for_them(patient: Heard)
     ]
 
 
-def test_s03_two_replays_that_wait_are_byte_identical(patient: Heard) -> None:
+def test_s3_two_replays_that_wait_are_byte_identical(patient: Heard) -> None:
     first, second = patient.runs
     assert first.digest == second.digest != ""

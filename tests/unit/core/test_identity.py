@@ -55,14 +55,14 @@ def refused(arguments: Mapping[str, object], declaration: Declaration, **more: A
     return error.value.slug
 
 
-def test_k01_the_key_and_the_fingerprint_are_digests() -> None:
+def test_k1_the_key_and_the_fingerprint_are_digests() -> None:
     found = call({"a": 1})
     for text in (found.key, found.fingerprint):
         assert len(text) == 64
         assert set(text) <= set(string.hexdigits.lower())
 
 
-def test_k01_a_key_is_the_same_tomorrow() -> None:
+def test_k1_a_key_is_the_same_tomorrow() -> None:
     """K1: the derivation is part of CANON_VERSION; whoever changes it changes the version."""
     found = call({"b": [1.0, "e\u0301"], "a": None}, Declaration(tool="f", scope=Scope.AGENT))
     assert found.key == "602a90637ea5028530c25bea79b991c3e4022fad79ced74cd21be6010395d337"
@@ -80,18 +80,18 @@ def test_k01_a_key_is_the_same_tomorrow() -> None:
         {"occurrence": "2026-W01"},
     ],
 )
-def test_k01_everything_that_names_an_effect_is_in_the_key(other: dict[str, Any]) -> None:
+def test_k1_everything_that_names_an_effect_is_in_the_key(other: dict[str, Any]) -> None:
     """K1, K26: agent, app, tenant, run and occurrence; the tool and arguments stand below."""
     assert call({"a": 1}).key != call({"a": 1}, **other).key
     assert call({"a": 1}).fingerprint == call({"a": 1}, **other).fingerprint
 
 
-def test_k01_an_app_is_not_a_tenant() -> None:
+def test_k1_an_app_is_not_a_tenant() -> None:
     app, tenant = Namespace(agent="d", app="x"), Namespace(agent="d", tenant="x")
     assert call({"a": 1}, namespace=app).key != call({"a": 1}, namespace=tenant).key
 
 
-def test_k01_the_schema_is_not_in_the_key() -> None:
+def test_k1_the_schema_is_not_in_the_key() -> None:
     plain = Declaration(tool="f", identity=("a",))
     described = Declaration(
         tool="f", identity=("a",), schema={"properties": {"a": {"type": "integer"}}}
@@ -185,7 +185,7 @@ def test_an_absent_optional_argument_is_null() -> None:
     assert call({"b": 1}, rules).key == call({"a": None, "b": 1}, rules).key
 
 
-def test_k02_an_argument_equal_to_its_default_is_as_good_as_absent() -> None:
+def test_k2_an_argument_equal_to_its_default_is_as_good_as_absent() -> None:
     rules = Declaration(tool="f", schema=schema(("a",), b=None, n=3))
     one = call({"a": 1}, rules)
     for spelled in ({"a": 1, "b": None}, {"a": 1, "n": 3.0}, {"a": 1, "b": None, "n": 3}):
@@ -196,7 +196,7 @@ def test_k02_an_argument_equal_to_its_default_is_as_good_as_absent() -> None:
     assert call({"a": 1, "n": 4}, rules).identity == {"a": 1, "n": 4}
 
 
-def test_k02_a_default_is_compared_as_the_field_reads_it() -> None:
+def test_k2_a_default_is_compared_as_the_field_reads_it() -> None:
     rules = Declaration(
         tool="f",
         fields={"v": ("slug",)},
@@ -205,7 +205,7 @@ def test_k02_a_default_is_compared_as_the_field_reads_it() -> None:
     assert call({"a": 1}, rules).key == call({"a": 1, "v": "acme-corp"}, rules).key
 
 
-def test_k02_a_changed_default_is_mutated() -> None:
+def test_k2_a_changed_default_is_mutated() -> None:
     """K2: H `mail{to}` with default normal, N's default is high; identity undeclared."""
     old = Declaration(tool="mail", schema=schema(("to",), priority="normal"))
     new = Declaration(tool="mail", schema=schema(("to",), priority="high"))
@@ -216,7 +216,7 @@ def test_k02_a_changed_default_is_mutated() -> None:
     assert (row.arguments["priority"], intent.arguments["priority"]) == ("normal", "high")
 
 
-def test_k02_a_changed_default_that_the_caller_never_relied_on_is_no_finding() -> None:
+def test_k2_a_changed_default_that_the_caller_never_relied_on_is_no_finding() -> None:
     old = Declaration(tool="mail", schema=schema(("to",), priority="normal"))
     new = Declaration(tool="mail", schema=schema(("to",), priority="high"))
     for priority in ("normal", "high", "low"):
@@ -230,7 +230,7 @@ def test_k02_a_changed_default_that_the_caller_never_relied_on_is_no_finding() -
 
 @pytest.mark.parametrize("identity", [None, ("to",), ("to", "currency")])
 @pytest.mark.parametrize("known", [schema(("to",)), {}])
-def test_k02_an_added_parameter_is_no_finding(
+def test_k2_an_added_parameter_is_no_finding(
     identity: tuple[str, ...] | None, known: dict[str, Any]
 ) -> None:
     """K2: N adds `currency="EUR"`; rows of before mean it."""
@@ -242,14 +242,14 @@ def test_k02_an_added_parameter_is_no_finding(
     assert (row.key == call({"to": "x"}, old).key) is (identity != ("to", "currency"))
 
 
-def test_k02_arguments_are_completed_by_the_declaration_they_were_written_under() -> None:
+def test_k2_arguments_are_completed_by_the_declaration_they_were_written_under() -> None:
     old = Declaration(tool="f", schema=schema(("a",), b=1, c=2))
     new = Declaration(tool="f", schema=schema(("a",), b=7, d=8))
     assert complete({"a": 0, "c": 5}, old, new) == {"a": 0, "b": 1, "c": 5, "d": 8}
     assert complete({"a": 0}, old, None) == {"a": 0, "b": 1, "c": 2}
 
 
-def test_k03_an_old_row_is_keyed_under_the_candidates_rules() -> None:
+def test_k3_an_old_row_is_keyed_under_the_candidates_rules() -> None:
     """K3: the pull request sets `vendor_id: slug`; the stored key is another one."""
     old = Declaration(tool="po", identity=("vendor_id",))
     new = Declaration(tool="po", identity=("vendor_id",), fields={"vendor_id": ("slug",)})
@@ -260,7 +260,7 @@ def test_k03_an_old_row_is_keyed_under_the_candidates_rules() -> None:
     assert row.identity == {"vendor_id": "acme-corp"}
 
 
-def test_k03_a_row_that_the_candidates_rules_cannot_name_is_refused() -> None:
+def test_k3_a_row_that_the_candidates_rules_cannot_name_is_refused() -> None:
     new = Declaration(tool="f", identity=("b",))
     with pytest.raises(IdentityRefused):
         rekey(

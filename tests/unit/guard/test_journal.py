@@ -54,7 +54,7 @@ def events(journal: Journal) -> list[Event]:
     return list(journal.store.read())
 
 
-def test_s01_a_redelivery_is_a_further_attempt_of_the_same_step(journal: Journal) -> None:
+def test_s1_a_redelivery_is_a_further_attempt_of_the_same_step(journal: Journal) -> None:
     """S1: a step's id is its place in the run, never the delivery's id."""
     first, second = begin(journal), begin(journal)
     assert (first.step, first.number) == ("s0", 1)
@@ -66,7 +66,7 @@ def test_s01_a_redelivery_is_a_further_attempt_of_the_same_step(journal: Journal
     ]
 
 
-def test_s01_two_ticks_of_equal_content_are_two_steps(journal: Journal) -> None:
+def test_s1_two_ticks_of_equal_content_are_two_steps(journal: Journal) -> None:
     """S1: nor the message's content."""
     assert begin(journal, cursor=0).step != begin(journal, cursor=1).step
     assert begin(journal, run="r2").number == 1

@@ -14,7 +14,7 @@ tool mail identity to
 """
 
 
-def test_a01_a_read_asked_again_gets_its_answers_in_the_order_of_the_record() -> None:
+def test_a1_a_read_asked_again_gets_its_answers_in_the_order_of_the_record() -> None:
     """A1: `check{po}` says pending, pending, approved: in this order, then the last again."""
     asking = Asking(
         TOOLS
@@ -35,9 +35,7 @@ def test_a01_a_read_asked_again_gets_its_answers_in_the_order_of_the_record() ->
     assert [asking.call("check", po=7) for _ in range(3)] == ["pending", "approved", "approved"]
 
 
-def test_a01_a_read_asked_twice_in_a_step_that_asked_once_is_served_the_latest_earlier_one() -> (
-    None
-):
+def test_a1_a_read_asked_twice_in_a_step_that_asked_once_is_served_the_latest_earlier_one() -> None:
     """A1: exhausted answers are served again, never a later step's."""
     asking = Asking(
         TOOLS
@@ -58,7 +56,7 @@ def test_a01_a_read_asked_twice_in_a_step_that_asked_once_is_served_the_latest_e
     assert asking.answers.assumed_from is None
 
 
-def test_a01_a_call_more_shifts_no_other_calls_answer() -> None:
+def test_a1_a_call_more_shifts_no_other_calls_answer() -> None:
     """A1: answers go by identity, never by mere position (W09)."""
     asking = Asking(
         TOOLS
@@ -75,7 +73,7 @@ def test_a01_a_call_more_shifts_no_other_calls_answer() -> None:
     assert asking.call("pay", vendor="acme", amount=1) == "first"
 
 
-def test_a01_an_effect_asked_again_is_told_what_it_was_told_and_says_by_which_row() -> None:
+def test_a1_an_effect_asked_again_is_told_what_it_was_told_and_says_by_which_row() -> None:
     """A1: effects are served again too; each intent names the claim that answered it."""
     asking = Asking(
         TOOLS
@@ -92,7 +90,7 @@ def test_a01_an_effect_asked_again_is_told_what_it_was_told_and_says_by_which_ro
     assert first.answered_by == second.answered_by == 3
 
 
-def test_g01_a_failure_answers_only_the_call_that_met_it() -> None:
+def test_g1_a_failure_answers_only_the_call_that_met_it() -> None:
     """G1: H: `pay{R,1}` failed, `pay{R,2}` done; N asks only the second: it is done."""
     text = (
         TOOLS
@@ -111,7 +109,7 @@ def test_g01_a_failure_answers_only_the_call_that_met_it() -> None:
     assert asking.call("pay", vendor="acme", amount=2) == "ok"
 
 
-def test_a02_a_relabelled_call_gets_the_result_of_its_counterpart() -> None:
+def test_a2_a_relabelled_call_gets_the_result_of_its_counterpart() -> None:
     """A2: an unknown key is answered by its pair, marked, with the recorded call beside it."""
     asking = Asking(
         TOOLS
@@ -131,7 +129,7 @@ def test_a02_a_relabelled_call_gets_the_result_of_its_counterpart() -> None:
     assert not intent.assumed
 
 
-def test_a02_the_pair_is_released_when_its_own_key_is_asked_later() -> None:
+def test_a2_the_pair_is_released_when_its_own_key_is_asked_later() -> None:
     """A2: N asks `ACME` and then `acme`: the row answers its own key, the pair is no more."""
     asking = Asking(
         TOOLS
@@ -150,7 +148,7 @@ def test_a02_the_pair_is_released_when_its_own_key_is_asked_later() -> None:
     assert own.answered_by == 3
 
 
-def test_a02_a_closer_call_takes_the_pair_over_so_the_order_of_asking_decides_little() -> None:
+def test_a2_a_closer_call_takes_the_pair_over_so_the_order_of_asking_decides_little() -> None:
     """G3: among candidates the closest, never the one that asked first."""
     text = (
         TOOLS
@@ -170,7 +168,7 @@ def test_a02_a_closer_call_takes_the_pair_over_so_the_order_of_asking_decides_li
         assert pairs[b'{"vendor":"other"}'] is None
 
 
-def test_a02_the_closest_of_several_rows_answers_ties_by_ledger_order() -> None:
+def test_a2_the_closest_of_several_rows_answers_ties_by_ledger_order() -> None:
     """A2, G3: a relabelled retry meets the failure first, as its counterpart did."""
     asking = Asking(
         TOOLS
@@ -188,7 +186,7 @@ def test_a02_the_closest_of_several_rows_answers_ties_by_ledger_order() -> None:
     assert asking.call("pay", vendor="ACME", amount=1) == "ok"
 
 
-def test_a02_covers_reads_and_serves_a_repeat_the_same_again() -> None:
+def test_a2_covers_reads_and_serves_a_repeat_the_same_again() -> None:
     """A2: reads are substituted like effects."""
     asking = Asking(
         TOOLS
@@ -204,7 +202,7 @@ def test_a02_covers_reads_and_serves_a_repeat_the_same_again() -> None:
     assert asking.intents == []
 
 
-def test_a03_what_has_no_pair_gets_a_stand_in_that_depends_on_the_pass() -> None:
+def test_a3_what_has_no_pair_gets_a_stand_in_that_depends_on_the_pass() -> None:
     """A3: deterministic within a pass, different between passes, found again in arguments."""
     text = (
         TOOLS
@@ -229,7 +227,7 @@ def test_a03_what_has_no_pair_gets_a_stand_in_that_depends_on_the_pass() -> None
     assert values[0] == values[1] != values[2]
 
 
-def test_g05_an_answer_recorded_in_a_later_step_makes_what_follows_assumed() -> None:
+def test_g5_an_answer_recorded_in_a_later_step_makes_what_follows_assumed() -> None:
     """G5: H requests in s1 and pays in s2; N pays in s1: its result is assumed."""
     asking = Asking(
         TOOLS
@@ -249,7 +247,7 @@ def test_g05_an_answer_recorded_in_a_later_step_makes_what_follows_assumed() -> 
     assert asking.answers.assumed_from == 0
 
 
-def test_g09_a_key_of_scope_agent_is_answered_by_another_runs_row() -> None:
+def test_g9_a_key_of_scope_agent_is_answered_by_another_runs_row() -> None:
     """G9: recorded results of other runs belong to the run's replay input."""
     asking = Asking(
         """
@@ -270,7 +268,7 @@ def test_g09_a_key_of_scope_agent_is_answered_by_another_runs_row() -> None:
     assert intent.answered_by == 3
 
 
-def test_s01_a_redelivery_that_began_anew_speaks_for_the_step() -> None:
+def test_s1_a_redelivery_that_began_anew_speaks_for_the_step() -> None:
     """S1: attempt 1 read `pending` and crashed; the step's one replay reads what attempt 2 did."""
     asking = Asking(
         TOOLS
@@ -289,7 +287,7 @@ def test_s01_a_redelivery_that_began_anew_speaks_for_the_step() -> None:
     assert asking.answers.all_asked()
 
 
-def test_s01_a_resumed_attempt_carries_on_with_further_questions() -> None:
+def test_s1_a_resumed_attempt_carries_on_with_further_questions() -> None:
     """S1: attempt 2 begins with another call, so it goes on where attempt 1 crashed."""
     asking = Asking(
         TOOLS
@@ -307,7 +305,7 @@ def test_s01_a_resumed_attempt_carries_on_with_further_questions() -> None:
     assert [asking.call("check", po=7) for _ in range(2)] == ["pending", "approved"]
 
 
-def test_s01_an_effect_that_failed_in_one_attempt_and_went_out_in_the_next_is_done() -> None:
+def test_s1_an_effect_that_failed_in_one_attempt_and_went_out_in_the_next_is_done() -> None:
     """S1: a flop that ended attempt 1 is not met again; the last attempt speaks for the key."""
     asking = Asking(
         TOOLS
@@ -326,7 +324,7 @@ def test_s01_an_effect_that_failed_in_one_attempt_and_went_out_in_the_next_is_do
     assert asking.call("pay", vendor="acme") == "ok"
 
 
-def test_s01_a_retry_within_an_attempt_is_met_again() -> None:
+def test_s1_a_retry_within_an_attempt_is_met_again() -> None:
     """S1: fail, then done, in one attempt: the code's own retry is exercised."""
     asking = Asking(
         TOOLS
@@ -341,7 +339,7 @@ def test_s01_a_retry_within_an_attempt_is_met_again() -> None:
     assert [asking.call("pay", vendor="acme") for _ in range(2)] == ["Flop", "ok"]
 
 
-def test_s03_time_moves_to_each_answers_recorded_time_and_never_back() -> None:
+def test_s3_time_moves_to_each_answers_recorded_time_and_never_back() -> None:
     """S3: from the step's start to the recorded events; what is served again moves nothing."""
     asking = Asking(
         TOOLS
@@ -363,7 +361,7 @@ def test_s03_time_moves_to_each_answers_recorded_time_and_never_back() -> None:
     assert asking.reply("check", po=9).now == "2026-01-05T08:00:09Z"
 
 
-def test_s04_a_recorded_call_id_is_found_again_by_key() -> None:
+def test_s4_a_recorded_call_id_is_found_again_by_key() -> None:
     """S4: the replay's id for a recorded call, also of a relabelled one."""
     asking = Asking(
         TOOLS

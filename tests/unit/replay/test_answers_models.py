@@ -60,7 +60,7 @@ def calls(reply: object) -> list[str]:
     return [part["function_call"]["name"] for part in parts if "function_call" in part]
 
 
-def test_a04_an_answer_is_found_by_the_digest_of_its_request() -> None:
+def test_a4_an_answer_is_found_by_the_digest_of_its_request() -> None:
     """A4: by digest within the step, whatever the number of the request."""
     asking = Asking(with_requests(TEXT, "one", "two", "three", "four"), trust=Trust())
     asking.step("s1")
@@ -70,14 +70,14 @@ def test_a04_an_answer_is_found_by_the_digest_of_its_request() -> None:
     assert asking.answers.assumed_from is None
 
 
-def test_a04_the_same_request_twice_gets_both_answers_in_turn() -> None:
+def test_a4_the_same_request_twice_gets_both_answers_in_turn() -> None:
     """A4: an answer that was served is used up."""
     asking = Asking(with_requests(TEXT, "one", "one"), trust=Trust()).step("s1")
     assert calls(asking.model(ordinal=0, request=same("one"))) == ["pay"]
     assert calls(asking.model(ordinal=1, request=same("one"))) == []
 
 
-def test_a04_without_digests_the_ordinal_of_the_last_attempt_decides() -> None:
+def test_a4_without_digests_the_ordinal_of_the_last_attempt_decides() -> None:
     """A4: attempt 1 crashed after asking; attempt 2 asked anew and acted."""
     asking = Asking(
         """
@@ -97,7 +97,7 @@ def test_a04_without_digests_the_ordinal_of_the_last_attempt_decides() -> None:
     assert asking.model(ordinal=2).missing == "end_of_record"
 
 
-def test_a04_answers_that_name_no_agent_go_to_whoever_asks_in_turn() -> None:
+def test_a4_answers_that_name_no_agent_go_to_whoever_asks_in_turn() -> None:
     """A4: an imported chat does not say who spoke; any agent of any name is answered."""
     told = scenario(STOPPED.replace("model mail", "model mail\nmodel"))
     unnamed = [
@@ -112,7 +112,7 @@ def test_a04_answers_that_name_no_agent_go_to_whoever_asks_in_turn() -> None:
     assert asking.model("back", ordinal=1).missing == "end_of_record"
 
 
-def test_a04_an_attempt_that_asked_nothing_leaves_the_answers_of_the_one_before() -> None:
+def test_a4_an_attempt_that_asked_nothing_leaves_the_answers_of_the_one_before() -> None:
     """A4: attempt 2 resumed after the model had answered."""
     asking = Asking(
         """
@@ -128,7 +128,7 @@ def test_a04_an_attempt_that_asked_nothing_leaves_the_answers_of_the_one_before(
     assert calls(asking.model(ordinal=0)) == ["pay"]
 
 
-def test_a04_a_resumed_attempt_goes_on_counting() -> None:
+def test_a4_a_resumed_attempt_goes_on_counting() -> None:
     """A4, S1: attempt 2 began with the call, so its requests follow those of attempt 1."""
     asking = Asking(
         """
@@ -146,7 +146,7 @@ def test_a04_a_resumed_attempt_goes_on_counting() -> None:
     assert calls(asking.model(ordinal=1)) == ["mail"]
 
 
-def test_a05_a_drifted_answer_is_served_and_what_follows_is_assumed() -> None:
+def test_a5_a_drifted_answer_is_served_and_what_follows_is_assumed() -> None:
     """A5, D2: the intents after it and the steps from there on; not those before."""
     asking = Asking(with_requests(TEXT, "one", "two", "three", "four"), trust=Trust())
     asking.step("s1")
@@ -162,7 +162,7 @@ def test_a05_a_drifted_answer_is_served_and_what_follows_is_assumed() -> None:
     assert asking.answers.drifted == {"desk": ("instruction", "settings")}
 
 
-def test_a05_rows_without_digests_are_unknown_drift_and_assumed() -> None:
+def test_a5_rows_without_digests_are_unknown_drift_and_assumed() -> None:
     """A5: an imported row cannot say what was asked."""
     asking = Asking(TEXT, trust=Trust()).step("s1")
     assert asking.model(ordinal=0).drift == "unknown"
@@ -170,7 +170,7 @@ def test_a05_rows_without_digests_are_unknown_drift_and_assumed() -> None:
     assert asking.answers.assumed_from == 0
 
 
-def test_a05_a_control_run_supplies_the_digests_that_the_record_lacks() -> None:
+def test_a5_a_control_run_supplies_the_digests_that_the_record_lacks() -> None:
     """A5: what the base asks where the record answers with a row is what that row answers."""
     base = Asking(TEXT, trust=Trust(unknown=True)).step("s1")
     base.model(ordinal=0, request=same("base"))
@@ -182,7 +182,7 @@ def test_a05_a_control_run_supplies_the_digests_that_the_record_lacks() -> None:
     assert asking.model(ordinal=0, request=same("other")).drift == "drifted"
 
 
-def test_a05_what_the_candidate_wrote_itself_needs_no_proof() -> None:
+def test_a5_what_the_candidate_wrote_itself_needs_no_proof() -> None:
     """A5: rows of the candidate's own version are not assumed."""
     told = with_versions(TEXT, "me")
     asking = Asking(told, trust=Trust(version="me")).step("s1")
@@ -191,13 +191,13 @@ def test_a05_what_the_candidate_wrote_itself_needs_no_proof() -> None:
     assert asking.model(ordinal=0, request=same("other")).drift == "unknown"
 
 
-def test_a05_recorded_digests_decide_even_for_the_version_that_wrote_them() -> None:
+def test_a5_recorded_digests_decide_even_for_the_version_that_wrote_them() -> None:
     """A5, ADR 0009: a folder's digest says nothing of the framework and of shared code."""
     asking = Asking(with_requests(TEXT, "one", v="me"), trust=Trust(version="me")).step("s1")
     assert asking.model(ordinal=0, request=same("other")).drift == "drifted"
 
 
-def test_a05_a_control_run_vouches_beside_the_recorded_digests() -> None:
+def test_a5_a_control_run_vouches_beside_the_recorded_digests() -> None:
     """A5: base and candidate on a newer framework ask alike; that is no drift of the change."""
     told = with_requests(TEXT, "one", v="old")
     base = Asking(told, trust=Trust(unknown=True)).step("s1")

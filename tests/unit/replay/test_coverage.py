@@ -72,7 +72,7 @@ BEYOND = ("return escalate", "def escalate")
         ),
     ],
 )
-def test_d07_a_change_that_no_run_reached_is_named(old: str, new: str, said: str) -> None:
+def test_d7_a_change_that_no_run_reached_is_named(old: str, new: str, said: str) -> None:
     """D7: coverage, never a pass in silence."""
     assert AGENT.count(old) == 1
     changed = AGENT.replace(old, new)
@@ -87,14 +87,14 @@ def test_d07_a_change_that_no_run_reached_is_named(old: str, new: str, said: str
         ("        return escalate(n)", "        return  escalate( n )  # why"),
     ],
 )
-def test_d07_what_was_reached_or_says_the_same_is_not_named(old: str, new: str) -> None:
+def test_d7_what_was_reached_or_says_the_same_is_not_named(old: str, new: str) -> None:
     """D7: a changed helper that runs is judged by what it asked for; a comment by nothing."""
     assert AGENT.count(old) == 1
     changed = AGENT.replace(old, new)
     assert unreached(version(skipped=BEYOND), version(changed, skipped=BEYOND)) == ()
 
 
-def test_d07_new_code_that_no_run_reached_is_named() -> None:
+def test_d7_new_code_that_no_run_reached_is_named() -> None:
     found = unreached(
         version(),
         version(
@@ -105,7 +105,7 @@ def test_d07_new_code_that_no_run_reached_is_named() -> None:
     assert found == ("more.py:2 mail is new and no run reached it",)
 
 
-def test_d07_a_module_that_nobody_imports_is_named_once() -> None:
+def test_d7_a_module_that_nobody_imports_is_named_once() -> None:
     texts = {"agent.py": AGENT, "odd.py": "X = 1\n"}
     base = version(texts, skipped=("X =",))
     changed = version({**texts, "odd.py": "X = 2\n"}, skipped=("X =",))
@@ -115,7 +115,7 @@ def test_d07_a_module_that_nobody_imports_is_named_once() -> None:
     )
 
 
-def test_d07_a_function_that_moved_and_runs_is_not_named() -> None:
+def test_d7_a_function_that_moved_and_runs_is_not_named() -> None:
     moved = {
         "agent.py": CUT,
         "more.py": "def escalate(n):\n    return 1\n",
@@ -123,7 +123,7 @@ def test_d07_a_function_that_moved_and_runs_is_not_named() -> None:
     assert unreached(version(skipped=BEYOND), version(moved, skipped=("return escalate",))) == ()
 
 
-def test_d07_tool_bodies_are_compared_apart() -> None:
+def test_d7_tool_bodies_are_compared_apart() -> None:
     """They never run, so every change in one would be named a second time."""
     base = version(skipped=BEYOND, bodies=("agent.py:escalate",))
     inner = AGENT.replace("return -n", "def inner(): pass\n    return 0")
@@ -132,7 +132,7 @@ def test_d07_tool_bodies_are_compared_apart() -> None:
     assert unreached(base, version(CUT, skipped=BEYOND)) == ()
 
 
-def test_d07_files_that_are_no_code_count_unless_they_were_read() -> None:
+def test_d7_files_that_are_no_code_count_unless_they_were_read() -> None:
     base = version({"agent.py": AGENT, "prompt.md": "a", "old.txt": "a", "used.txt": "a"})
     texts = {"agent.py": AGENT, "prompt.md": "b", "new.txt": "a", "used.txt": "b"}
     assert unreached(base, version(texts, opened=("used.txt",))) == (
@@ -143,7 +143,7 @@ def test_d07_files_that_are_no_code_count_unless_they_were_read() -> None:
     assert unreached(base, base) == ()
 
 
-def test_d07_what_this_python_cannot_read_is_never_taken_for_reached() -> None:
+def test_d7_what_this_python_cannot_read_is_never_taken_for_reached() -> None:
     base = version({"agent.py": "def ("})
     changed = version({"agent.py": "def (("}, opened=("agent.py",))
     assert unreached(base, base) == ()
@@ -151,7 +151,7 @@ def test_d07_what_this_python_cannot_read_is_never_taken_for_reached() -> None:
     assert said.startswith("agent.py changed, and this Python cannot read it")
 
 
-def test_d07_many_places_are_counted_not_listed() -> None:
+def test_d7_many_places_are_counted_not_listed() -> None:
     texts = {f"n{n:02}.txt": "a" for n in range(40)}
     found = unreached(version(), version({"agent.py": AGENT, **texts}))
     assert len(found) == 26
@@ -163,7 +163,7 @@ def made(asked: tuple[str, ...] = (), **setups: str) -> Exercised:
     return Exercised(reached=Reached(agents=frozenset(asked)), setups=setups)
 
 
-def test_d07_an_agent_that_changed_and_was_never_asked_is_named() -> None:
+def test_d7_an_agent_that_changed_and_was_never_asked_is_named() -> None:
     """D7: its instruction is read on import, and yet nothing shows what it does."""
     base = made(clerk="1", refunds="1", old="1")
     changed = made(("clerk",), clerk="2", refunds="2", new="1")
@@ -179,12 +179,12 @@ def test_d07_an_agent_that_changed_and_was_never_asked_is_named() -> None:
     "beside",
     ["README.md", "tests/test_agent.py", "test_agent.py", "desk.evalset.json", "a.test.json"],
 )
-def test_d07_an_agents_tests_and_read_me_are_no_part_of_it(beside: str) -> None:
+def test_d7_an_agents_tests_and_read_me_are_no_part_of_it(beside: str) -> None:
     before = version({"agent.py": AGENT, beside: "one\n"})
     assert unreached(before, version({"agent.py": AGENT, beside: "two\n"})) == ()
 
 
-def test_d07_a_prompt_is_part_of_the_agent_wherever_it_stands() -> None:
+def test_d7_a_prompt_is_part_of_the_agent_wherever_it_stands() -> None:
     before = version({"agent.py": AGENT, "docs/policy.md": "one\n"})
     after = version({"agent.py": AGENT, "docs/policy.md": "two\n"})
     assert unreached(before, after) == ("docs/policy.md changed and no run read it",)

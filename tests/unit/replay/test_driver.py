@@ -88,7 +88,7 @@ def test_parallel_calls_come_out_in_one_order_however_they_arrive() -> None:
     assert replayed(shuffled(0)).intents == replayed(shuffled(4)).intents
 
 
-def test_a03_a_call_that_was_added_is_extra_and_puts_nothing_else_in_doubt() -> None:
+def test_a3_a_call_that_was_added_is_extra_and_puts_nothing_else_in_doubt() -> None:
     """A3: N adds one mail at the end of step 1; a second pass shows that nothing hangs on it."""
 
     def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
@@ -103,7 +103,7 @@ def test_a03_a_call_that_was_added_is_extra_and_puts_nothing_else_in_doubt() -> 
     assert done.runs[0].steps_assumed == 0
 
 
-def test_a03_only_what_depends_on_a_stand_in_is_assumed() -> None:
+def test_a3_only_what_depends_on_a_stand_in_is_assumed() -> None:
     """A3: a branch on a made-up answer and an argument that holds one are assumed, no more."""
 
     def script(step: Mapping[str, Any], state: dict[str, Any]) -> Asks:
@@ -125,7 +125,7 @@ def test_a03_only_what_depends_on_a_stand_in_is_assumed() -> None:
     assert done.runs[0].assumed_from is None
 
 
-def test_a03_what_only_one_pass_asks_for_is_assumed_on_either_side() -> None:
+def test_a3_what_only_one_pass_asks_for_is_assumed_on_either_side() -> None:
     """A3: truth values cannot be told apart by looks, so they differ between the passes."""
     text = (
         TEXT
@@ -149,7 +149,7 @@ def test_a03_what_only_one_pass_asks_for_is_assumed_on_either_side() -> None:
     assert assumed == {b'{"to":"yes"}', b'{"to":"no"}'}
 
 
-def test_s02_steps_of_an_open_run_are_also_replayed_alone() -> None:
+def test_s2_steps_of_an_open_run_are_also_replayed_alone() -> None:
     """S2: v1 writes `poId`, N reads `po_id`: the full replay matches, the handover orders again."""
     text = """
     tool order identity vendor
@@ -176,7 +176,7 @@ def test_s02_steps_of_an_open_run_are_also_replayed_alone() -> None:
     assert [(i.replay, i.step) for i in closed.intents] == [(Pass.FULL, "s1")]
 
 
-def test_s04_an_approval_goes_to_the_call_of_the_replay() -> None:
+def test_s4_an_approval_goes_to_the_call_of_the_replay() -> None:
     """S4: the recorded id in the trigger is told as the one that the candidate gave the call."""
     told = scenario(
         """
@@ -213,7 +213,7 @@ def test_s04_an_approval_goes_to_the_call_of_the_replay() -> None:
     assert seen == ["adk-9"]
 
 
-def test_a05_the_control_run_vouches_for_rows_without_digests() -> None:
+def test_a5_the_control_run_vouches_for_rows_without_digests() -> None:
     """A5: unknown alone, same with the base's requests, drifted if they differ."""
     text = TEXT.replace("step s2\n", "step s2\nmodel check\n")
 
@@ -455,7 +455,7 @@ def test_an_error_on_the_way_is_always_one_of_ours() -> None:
         assert done.runs[0].not_replayable
 
 
-def test_d06_open_runs_go_first_and_what_time_left_out_is_named() -> None:
+def test_d6_open_runs_go_first_and_what_time_left_out_is_named() -> None:
     """D6: open runs, then the newest; those that were left out count against coverage."""
     text = (
         TEXT

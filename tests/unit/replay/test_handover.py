@@ -21,7 +21,7 @@ step s2
 """
 
 
-def test_s02_words_of_nobody_were_said_by_the_candidate_itself() -> None:
+def test_s2_words_of_nobody_were_said_by_the_candidate_itself() -> None:
     """S2: an imported chat names no agent; another agent's words would be told otherwise."""
     events = scenario(TEXT).events
     unnamed = [

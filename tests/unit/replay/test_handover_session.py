@@ -52,7 +52,7 @@ def call(name: str, **args: object) -> dict[str, Any]:
     return {"function_call": {"name": name, "args": args}}
 
 
-def test_s02_messages_answers_and_results_stand_in_the_order_of_the_framework() -> None:
+def test_s2_messages_answers_and_results_stand_in_the_order_of_the_framework() -> None:
     """S2: calls get their recorded ids, results stand in the order of the calls."""
     calls = [call("pay", vendor="acme"), call("pay", vendor="bolt"), call("check", po=7)]
     events = told(TEXT, [calls, [{"text": "done"}]])
@@ -68,7 +68,7 @@ def test_s02_messages_answers_and_results_stand_in_the_order_of_the_framework() 
     assert events[3]["content"]["parts"] == [{"text": "done"}]
 
 
-def test_s02_a_call_without_an_answer_has_none_in_the_session() -> None:
+def test_s2_a_call_without_an_answer_has_none_in_the_session() -> None:
     """S2: open or never made: the model was told nothing."""
     text = TEXT.replace("commit pay{vendor: acme} -> {ok: true}", "claim pay{vendor: acme}")
     events = told(text, [[call("pay", vendor="acme"), call("transfer_to_agent")], []])
@@ -76,7 +76,7 @@ def test_s02_a_call_without_an_answer_has_none_in_the_session() -> None:
     assert kinds == ["text", "function_call", "function_call"]
 
 
-def test_s02_a_try_that_was_begun_anew_is_no_part_of_the_session() -> None:
+def test_s2_a_try_that_was_begun_anew_is_no_part_of_the_session() -> None:
     """S1, S2: of two attempts the one that was followed is told."""
     text = """
     run r1
@@ -107,13 +107,13 @@ def steps_before(recent: int | None, message: str = "tick") -> list[str]:
     return list(dict.fromkeys(str(event["invocation_id"]) for event in told))
 
 
-def test_s02_a_bounded_session_is_its_end_and_what_is_still_open() -> None:
+def test_s2_a_bounded_session_is_its_end_and_what_is_still_open() -> None:
     """S2: as `Views` bounds the session of a full pass."""
     assert len(steps_before(None)) == 6
     assert steps_before(4) == ["recorded-s2", "recorded-s5", "recorded-s6"]
 
 
-def test_s02_a_call_that_is_answered_from_outside_stays_in_sight() -> None:
+def test_s2_a_call_that_is_answered_from_outside_stays_in_sight() -> None:
     """S2, S4."""
     run = recorded_runs(scenario(LONG).events)[0]["r1"]
     (made,) = run.steps[0].calls

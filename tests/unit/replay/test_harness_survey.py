@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("plugins", "guarded"), [([Guard("guard")], True), ([], False)])
-def test_g07_an_effect_is_guarded_only_where_a_guard_is_installed(
+def test_g7_an_effect_is_guarded_only_where_a_guard_is_installed(
     folder: Path, plugins: list[BasePlugin], guarded: bool
 ) -> None:
     """G7: without the plugin the decorated function is the function that it was."""

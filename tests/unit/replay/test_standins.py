@@ -24,7 +24,7 @@ def value(seed: int, *, key: str = "k", nth: int = 0) -> Any:
     return StandIns(seed, {"order": SHAPE}).value("order", key, nth)
 
 
-def test_a03_a_stand_in_has_the_shape_of_what_the_tool_answers_elsewhere() -> None:
+def test_a3_a_stand_in_has_the_shape_of_what_the_tool_answers_elsewhere() -> None:
     """A3: the same members and types, one item of each list."""
     found = value(1)
     assert list(found) == list(SHAPE)
@@ -36,7 +36,7 @@ def test_a03_a_stand_in_has_the_shape_of_what_the_tool_answers_elsewhere() -> No
     assert [list(line) for line in found["lines"]] == [["sku"]]
 
 
-def test_a03_passes_differ_in_every_value_and_one_pass_never_from_itself() -> None:
+def test_a3_passes_differ_in_every_value_and_one_pass_never_from_itself() -> None:
     """A3: also truth values, of which there are only two."""
     one, other = value(1), value(2)
     assert one == value(1)
@@ -46,7 +46,7 @@ def test_a03_passes_differ_in_every_value_and_one_pass_never_from_itself() -> No
     assert value(1, nth=1) != one
 
 
-def test_a03_a_stand_in_is_found_in_arguments_wherever_it_went() -> None:
+def test_a3_a_stand_in_is_found_in_arguments_wherever_it_went() -> None:
     """A3: whole, inside a text, in lists, under odd names."""
     found = value(1)
     args: dict[str, Json] = {
@@ -59,7 +59,7 @@ def test_a03_a_stand_in_is_found_in_arguments_wherever_it_went() -> None:
     assert holes(args) == ("/a~1b/~0", "/ref", "/sums/1")
 
 
-def test_a03_arguments_that_differ_only_in_stand_ins_are_equal_once_masked() -> None:
+def test_a3_arguments_that_differ_only_in_stand_ins_are_equal_once_masked() -> None:
     """A3: the passes' arguments are compared without what was made up."""
     one, other = value(1), value(2)
     assert masked({"ref": one["id"], "n": one["count"]}) == masked(

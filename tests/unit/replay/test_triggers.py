@@ -29,19 +29,19 @@ def response(number: str, name: str = "approve", *, spelled: str = "function_res
 
 
 @pytest.mark.parametrize("spelled", ["function_response", "functionResponse"])
-def test_s04_an_id_goes_by_the_key_of_its_call(spelled: str) -> None:
+def test_s4_an_id_goes_by_the_key_of_its_call(spelled: str) -> None:
     """S4: both spellings of the framework."""
     message = {"parts": [response("old-1", spelled=spelled), response("old-2", spelled=spelled)]}
     assert ids(message, {"old-1": "new-1", "old-2": "new-2"}) == ["new-1", "new-2"]
 
 
-def test_s04_a_confirmation_goes_by_its_name_if_one_waits() -> None:
+def test_s4_a_confirmation_goes_by_its_name_if_one_waits() -> None:
     """S4: the framework makes up the id of a confirmation itself; no row holds it."""
     message = {"parts": [response("old", "adk_request_confirmation")]}
     assert ids(message, {}, ("c-1", "adk_request_confirmation"), ("x", "approve")) == ["c-1"]
 
 
-def test_s04_an_id_that_fits_more_than_one_stays_so_that_no_answer_goes_astray() -> None:
+def test_s4_an_id_that_fits_more_than_one_stays_so_that_no_answer_goes_astray() -> None:
     """S4, F13: refuse what is ambiguous."""
     message = {"parts": [response("old")]}
     assert ids(message, {}, ("a", "approve"), ("b", "approve")) == ["old"]
@@ -56,7 +56,7 @@ def test_a14_an_answer_to_what_was_never_asked_does_not_come() -> None:
     assert rewritten(msgspec.Raw(msgspec.json.encode(message)), nothing_known, []) == message
 
 
-def test_s04_an_id_that_the_replay_made_too_stays() -> None:
+def test_s4_an_id_that_the_replay_made_too_stays() -> None:
     """S4: ids that are fixed per step can come out equal."""
     assert ids({"parts": [response("same")]}, {"same": "other"}, ("same", "approve")) == ["same"]
 
