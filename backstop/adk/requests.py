@@ -12,7 +12,8 @@ identity: callbacks may change a part in place, and then it is another key.
 from __future__ import annotations
 
 import marshal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from operator import countOf
 from typing import Any, Final, NamedTuple
 
@@ -92,6 +93,7 @@ class RequestDigester:
         self._parts: dict[tuple[object, ...], str] = {}
         self._contents: dict[tuple[object, ...], str] = {}
         self._whole: dict[tuple[object, ...], str] = {}
+        self._payloads = _Payloads()
         self._texts: dict[tuple[str, ...], str] = {}
 
     def digest(self, request: Any, counterparts: Counterparts | None = None) -> Digests:
@@ -145,7 +147,7 @@ class RequestDigester:
         return short(",".join([self._content(content, told) for content in contents]))
 
     def _content(self, content: Any, told: _Retelling | None) -> str:
-        if told is not None or (whole := _whole_key(content)) is None:
+        if told is not None or (whole := _whole_key(content, self._payloads)) is None:
             return self._by_parts(content, told)
         digest = self._whole.get(whole)
         if digest is None:
@@ -215,7 +217,42 @@ class _Retelling:
         return part.model_copy(update={"function_response": told})
 
 
-def _whole_key(content: Any) -> tuple[object, ...] | None:
+class _Payloads:
+    """Spells payloads so that different ones have different spellings.
+
+    One that is the same object as before and still equals the copy that was kept is spelled
+    as before: spelling it anew costs more, and is told to every audit hook.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, object, bytes]] = {}
+
+    def spell(self, payload: object) -> bytes:
+        """The spelling. Raises `ValueError` for what is not of plain types."""
+        known = self._known.get(id(payload))
+        if known is not None and known[0] is payload and known[1] == payload:
+            return known[2]
+        spelled = marshal.dumps(payload, 2)
+        if isinstance(payload, dict) and _is_told_apart(payload):
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[id(payload)] = (payload, deepcopy(payload), spelled)
+        return spelled
+
+
+def _is_told_apart(value: object) -> bool:
+    """Whether `==` tells `value` from all others: not where a flag could stand for 0 or 1."""
+    if isinstance(value, dict | list):
+        inner: Iterable[object] = value.values() if isinstance(value, dict) else value
+        return type(value) in {dict, list} and all(_is_told_apart(one) for one in inner)
+    return type(value) is str or value is None or (_is_number(value) and value not in {0, 1})
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in {int, float}
+
+
+def _whole_key(content: Any, payloads: _Payloads) -> tuple[object, ...] | None:
     """What a content of one plain part holds, as a dictionary key; None for any other.
 
     A conversation is made of these, and all of it is told in every request: this must take
@@ -233,11 +270,11 @@ def _whole_key(content: Any) -> tuple[object, ...] | None:
         if (called := held["function_call"]) is not None:
             rest = called.__dict__
             used = (rest["id"], rest["name"], rest["args"])
-            key = (content.role, "call", used[1], marshal.dumps(used[2], 2))
+            key = (content.role, "call", used[1], payloads.spell(used[2]))
         elif (answered := held["function_response"]) is not None:
             rest = answered.__dict__
             used = (rest["id"], rest["name"], rest["response"])
-            key = (content.role, "response", used[1], marshal.dumps(used[2], 2))
+            key = (content.role, "response", used[1], payloads.spell(used[2]))
         else:
             return None
     except ValueError:

@@ -191,6 +191,24 @@ def test_what_a_callback_changes_in_place_is_digested_anew() -> None:
     assert digester.digest(asked).contents != after.contents
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(1, True), (2, True), (0, False), ("a", "b"), ([1], [True]), ([2], [3]), (5, "5"), (2, None)],
+)
+def test_one_value_put_in_place_of_another_is_digested_anew(before: object, after: object) -> None:
+    """Also where Python takes the two for equal."""
+    digester = RequestDigester()
+    content = call("pay", amount=before, to="bo")
+    asked = request(content)
+    known = [digester.digest(asked), digester.digest(asked)]
+    assert content.parts is not None
+    assert content.parts[0].function_call is not None
+    assert content.parts[0].function_call.args is not None
+    content.parts[0].function_call.args["amount"] = after
+    assert known[0] == known[1] != digester.digest(asked)
+    assert digester.digest(asked) == digest(asked)
+
+
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.decimals(-9, 9, places=2),
     lambda inner: (
