@@ -6,6 +6,7 @@ A name that ends in ``.zst`` is read and written compressed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -166,6 +167,24 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
         if isinstance(exc, OSError):
             raise _unwritable(path, exc) from None
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Raises `BackstopError` (file-unwritable) where `write_atomic` could not write `path`.
+
+    For work that takes long: better known before it than after. Nothing stays behind.
+    """
+    if _is_special(path):
+        return
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with beside.open("xb"):
+            beside.unlink()
+    except OSError as exc:
+        raise _unwritable(path, exc) from None
 
 
 def _is_special(path: Path) -> bool:

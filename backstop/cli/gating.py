@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backstop.adapters.files import write_atomic
+from backstop.adapters.files import check_writable, write_atomic
 from backstop.cli.options import Format, SandboxKind, keep_apart, kinds
 from backstop.cli.progress import progress_bar
 from backstop.cli.reporting import report
@@ -25,6 +25,8 @@ def gate(
     from backstop.wiring import gate as judge
 
     keep_apart(output, *_read_by(request), option="--output")
+    if output is not None:
+        check_writable(output)
     wanted = GateRequest(
         replay=request,
         fail_on=None if fail_on is None else kinds(fail_on),
@@ -40,6 +42,7 @@ def replay(request: ReplayRequest, *, out: Path) -> str:
     from backstop.wiring import replay as play
 
     keep_apart(out, *_read_by(request), option="--out")
+    check_writable(out)
     with progress_bar() as progress:
         written = play(request, progress=progress)
     write_atomic(out, written.data)

@@ -86,3 +86,17 @@ def test_a_replay_never_takes_the_place_of_the_ledger_or_the_configuration(tmp_p
         refused("usage", "replay", "--config", config, "--out", output)
         refused("usage", "gate", "--config", config, "--output", output)
     assert ledger.read_text() == "precious"
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_replay(tmp_path: Path) -> None:
+    """The ledger is not even looked at: it would be refused with another slug."""
+    config = tmp_path / "backstop.yaml"
+    config.write_text("version: 1\nagents: {desk: {path: ., ledger: gone.jsonl}}\n")
+    (folder := tmp_path / "folder").mkdir()
+    for output in (tmp_path / "nowhere" / "x", folder):
+        refused("file-unwritable", "replay", "--config", config, "--out", output)
+        said = refused("file-unwritable", "gate", "--config", config, "--output", output)
+        assert f"{output}: cannot be written" in said
+    good = tmp_path / "good"
+    refused("ledger-missing", "gate", "--config", config, "--output", good)
+    assert sorted(tmp_path.iterdir()) == [config, folder]
