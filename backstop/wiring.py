@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -356,12 +357,22 @@ def _replayed(
         # Without a base there is nothing to compare it with.
         code=Code() if job.base is None else Code.of(files_of(folder)),
         walls=job.walls,
-        workers=min(len(os.sched_getaffinity(0)), 1 + len(ledger.events) // _EVENTS_A_WORKER),
+        workers=workers(
+            len(ledger.events),
+            cores=len(os.sched_getaffinity(0)),
+            cpus=job.config.sandbox.cpus,
+        ),
     )
     # Two replays fill one bar: the control run is its first half.
     shown = progress and partial(_half, progress, job.base is not None, control is not None)
     deadline = perf_counter() + job.config.sandbox.wall
     return replay_runs(plan, job.sandbox, progress=shown, is_over=lambda: perf_counter() > deadline)
+
+
+def workers(events: int, *, cores: int, cpus: float | None) -> int:
+    """How many processes replay so many events: one a core, within `cpus`, if it is worth it."""
+    allowed = cores if cpus is None else min(cores, ceil(cpus))
+    return min(allowed, 1 + events // _EVENTS_A_WORKER)
 
 
 def _half(progress: Progress, two: bool, second: bool, done: int, total: int) -> None:  # noqa: FBT001

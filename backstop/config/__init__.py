@@ -55,13 +55,14 @@ class Agent:
 class Sandbox:
     """Where a candidate runs: memory in bytes, wall time in seconds for the whole replay.
 
-    `python` is the interpreter with the candidate's packages; None is our own.
+    `python` is the interpreter with the candidate's packages; None is our own. `cpus` is how
+    many processors to use; None is all.
     """
 
     kind: str
     python: str | None
     memory: int
-    cpus: float
+    cpus: float | None
     wall: int
 
 

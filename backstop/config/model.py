@@ -148,7 +148,13 @@ class SandboxModel(_Model):
         "It starts outside the sandbox; of a base and a candidate, the base's word counts.",
     )
     memory: Size = "1g"
-    cpus: float = Field(default=1, gt=0, le=64)
+    cpus: float | None = Field(
+        default=None,
+        gt=0,
+        le=64,
+        description="Processors to use, rounded up: one process of the candidate on each; all "
+        "that there are where left out.",
+    )
     wall: Span = "300s"
 
 

@@ -88,7 +88,7 @@ def test_what_is_left_out_takes_the_cautious_default() -> None:
     assert [kind.value for kind in found.gate.fail_on] == ["duplicate"]
     assert found.gate.control == "base"
     assert found.sandbox == config.Sandbox(
-        kind="process", python=None, memory=1 << 30, cpus=1, wall=300
+        kind="process", python=None, memory=1 << 30, cpus=None, wall=300
     )
 
 
