@@ -68,6 +68,15 @@ def test_d5_an_agent_that_a_change_takes_out_of_the_configuration_is_missed(
     }
 
 
+def test_d5_an_agent_that_is_new_and_alone_is_no_pass(tmp_path: Path) -> None:
+    """D5: NEW is neutral, so nobody decides."""
+    base = checkout(tmp_path / "base", "  other: {path: .}\n")
+    head = checkout(tmp_path / "head", "  fresh: {path: ., ledger: not-yet.jsonl}\n")
+    ran = gated(head, base, "--format", "json")
+    assert ran.code == 3
+    assert why(ran) == {"fresh": ("PASS", ["NEW: the base does not have this agent"])}
+
+
 def test_d5_a_ledger_that_a_change_takes_from_one_of_several_agents_is_missed(
     tmp_path: Path,
 ) -> None:

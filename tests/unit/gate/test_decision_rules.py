@@ -203,6 +203,16 @@ def test_d5_the_worst_agent_decides() -> None:
     assert (both.decision, both.exit_code) == (Decision.BLOCK, 1)
 
 
+def test_d5_a_new_agent_is_neutral_and_alone_no_pass() -> None:
+    """D5: whatever the others are, they decide; with no other, nothing was judged."""
+    passing = judged(recorded([out(ACME)]), asked([ask(ACME)]))
+    blocking = judged(recorded([out(ACME)]), asked([ask(RENAMED)]))
+    fresh = replace(passing, agent="fresh", neutral=True)
+    for other in (passing, blocking):
+        assert Verdict(agents=(fresh, other)).decision is other.decision
+    assert Verdict(agents=(fresh,)).decision is Decision.INCONCLUSIVE
+
+
 def test_d6_a_run_that_was_left_out_counts_against_coverage() -> None:
     """D6: a time cap says which runs it left out."""
     rows = [out(ACME), out(ACME, run="r2")]

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import pytest
+from google.adk.models.llm_request import LlmRequest
 
+from backstop.adk.requests import RequestDigester
 from backstop.core.events import ModelAnswered, RequestDigests
 from backstop.replay.models import Drift, Trust
 from tests.dsl import Scenario, scenario
 from tests.unit.replay.asking import Asking, same
+
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 TEXT = """
 tool pay identity vendor
@@ -160,6 +165,27 @@ def test_a5_a_drifted_answer_is_served_and_what_follows_is_assumed() -> None:
     assert asking.answers.assumed_from == 1
     assert asking.answers.drift is Drift.DRIFTED
     assert asking.answers.drifted == {"desk": ("instruction", "settings")}
+
+
+def test_f34_another_way_to_choose_tools_is_another_request() -> None:
+    """F34: only the mode of the tool choice differs, and with it the settings."""
+    asked = {mode: chosen(mode) for mode in ("AUTO", "ANY", "NONE")}
+    assert len({digests.settings for digests in asked.values()}) == len(asked)
+    told = with_requests(TEXT)
+    first = next(i for i, event in enumerate(told.events) if isinstance(event, ModelAnswered))
+    told.events[first] = msgspec.structs.replace(told.events[first], request=asked["AUTO"])
+    for mode, drift in (("AUTO", "same"), ("ANY", "drifted"), ("NONE", "drifted")):
+        asking = Asking(told, trust=Trust()).step("s1")
+        reply = asking.model(ordinal=0, request=asked[mode])
+        assert (reply.drift, calls(reply)) == (drift, ["pay"])
+        assert asking.answers.drifted == ({} if drift == "same" else {"desk": ("settings",)})
+
+
+def chosen(mode: str) -> RequestDigests:
+    """Digests of a request that lets the model choose tools in this mode."""
+    config = {"tool_config": {"function_calling_config": {"mode": mode}}}
+    asked = LlmRequest.model_validate({"model": "gemini", "config": config})
+    return RequestDigests(**RequestDigester().digest(asked)._asdict())
 
 
 def test_a5_rows_without_digests_are_unknown_drift_and_assumed() -> None:
