@@ -91,7 +91,7 @@ def candidate_of(path: Path, header: Header, *, large: int = LARGE) -> Recorded 
 
 
 def ledger_of(path: Path, *, agent: str | None, large: int = LARGE) -> Recorded:
-    """A ledger whose keys were worked out again: they decide everything (ADR 0016).
+    """A ledger whose keys were worked out again: they decide everything (ADR 0013).
 
     From `large` bytes on it is read as a stream. Raises `LedgerError`.
     """

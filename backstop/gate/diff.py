@@ -30,7 +30,7 @@ def diff(
 
     Of a candidate that is a ledger, the committed effects count as asked for. `declarations`
     and `guarded` overrule what the files say. Stored keys are taken as they are: whoever read
-    the files vouches for them (ADR 0016). Raises `IntentsError` for the replay of another ledger
+    the files vouches for them (ADR 0013). Raises `IntentsError` for the replay of another ledger
     (``intents-foreign-ledger``) and for one that this ledger contradicts
     (``intents-contradiction``), `LedgerError` for another owner's ledger
     (``ledger-foreign-agent``).

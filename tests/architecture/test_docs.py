@@ -11,6 +11,7 @@ import pytest
 from tests.architecture.source import ROOT, python_files
 
 ERRORS = ROOT / "docs" / "errors.md"
+DECISIONS = ROOT / "docs" / "adr"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)
@@ -68,6 +69,21 @@ def test_a_slug_is_seen_wherever_it_is_given() -> None:
     keyword = "f(slug='c' if x else 'd')"
     found = [slugs_given(ast.parse(text)) for text in (annotated, plain, keyword)]
     assert found == [{"a"}, {"b"}, {"c", "d"}]
+
+
+def test_every_decision_has_its_row_and_numbers_have_no_holes() -> None:
+    files = sorted(DECISIONS.glob("*.md"))
+    rows = re.findall(
+        r"^\| \[(\d{4})\]\(adr/(\S+)\) \| (.+) \|$",
+        (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0] for page in files]
+    assert rows == [
+        (f"{number:04}", page.name, title.removeprefix(f"# {number}. "))
+        for number, (page, title) in enumerate(zip(files, titles, strict=True), start=1)
+    ]
+    assert [page.name[:4] for page in files] == [number for number, _, _ in rows]
 
 
 def anchors(page: Path) -> set[str]:
