@@ -261,7 +261,12 @@ def sandbox(kind: str, config: Config, *, python: str | None = None) -> Sandbox:
             slug="sandbox-unknown",
         )
     # The replay itself begins no run after `wall`; only what does not listen is ended later.
-    limits = Limits(memory=config.sandbox.memory, wall_s=config.sandbox.wall + _GRACE_S)
+    wall = config.sandbox.wall
+    limits = Limits(
+        memory=config.sandbox.memory,
+        silence_s=min(Limits().silence_s, wall),
+        wall_s=wall + _GRACE_S,
+    )
     return ProcessSandbox(
         bundle=write_bundle,
         module=MODULE,

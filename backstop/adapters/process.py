@@ -28,6 +28,7 @@ _CHUNK: Final = 1 << 18
 _GRACE_S: Final = 2.0
 _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "SSL_CERT_FILE")
 """Variables of ours that a candidate may see. None of them holds a secret, or a verdict."""
+_WHAT_NEXT: Final = "find the loop or the wait in it, or raise sandbox.wall if it is only slow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ class ProcessSandbox:
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
             raise
-        return Conversation(process=process, home=home, limits=self.limits)
+        return Conversation(process=process, home=home, limits=self.limits, agent=agent)
 
     def _command(self, agent: Path, scratch: Path) -> list[str]:
         command = [self.python, "-P", "-s", "-m", self.module]
@@ -119,8 +120,11 @@ class ProcessSandbox:
 class Conversation:
     """A running harness: lines to it, lines from it, and its end. Use it in a `with` block."""
 
-    def __init__(self, *, process: subprocess.Popen[bytes], home: Path, limits: Limits) -> None:
+    def __init__(
+        self, *, process: subprocess.Popen[bytes], home: Path, limits: Limits, agent: Path
+    ) -> None:
         self._process = process
+        self._agent = agent
         self._home = home
         self._limits = limits
         self._splitter = LineSplitter(limits.line)
@@ -168,7 +172,8 @@ class Conversation:
             if not ready:
                 self.kill()
                 raise SandboxError(
-                    f"the candidate said nothing for {self._limits.silence_s:g} s and was ended",
+                    f"{self._agent}: the candidate said nothing for {self._limits.silence_s:g} s "
+                    f"and was ended; {_WHAT_NEXT}",
                     slug="agent-hangs",
                 )
             chunk = os.read(self._out.fileno(), _CHUNK)
@@ -211,11 +216,12 @@ class Conversation:
 
     def _ended(self) -> SandboxError:
         if self._out_of_time.is_set():
-            limit = f"{self._limits.wall_s:g} s"
             return SandboxError(
-                f"the candidate was ended after {limit}, its whole time", slug="agent-hangs"
+                f"{self._agent}: the candidate was ended after {self._limits.wall_s:g} s, its "
+                f"whole time; {_WHAT_NEXT}",
+                slug="agent-hangs",
             )
-        return SandboxError("the candidate's process is gone", slug="agent-exited")
+        return SandboxError(f"{self._agent}: the candidate's process is gone", slug="agent-exited")
 
     def _run_out(self) -> None:
         self._out_of_time.set()

@@ -75,6 +75,8 @@ def test_an_agent_that_hangs_is_ended(way: str) -> None:
     with pytest.raises(SandboxError, match="said nothing for 4 s") as caught:
         rough(way, limits=Limits(silence_s=4.0))
     assert caught.value.slug == "agent-hangs"
+    assert str(caught.value).startswith(f"{AGENTS / 'rough'}: ")
+    assert "raise sandbox.wall" in str(caught.value)
 
 
 def test_an_agent_out_of_time_is_ended() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from backstop.wiring import workers
+from backstop import config
+from backstop.adapters.process import ProcessSandbox
+from backstop.wiring import sandbox, workers
 
 
 @pytest.mark.parametrize(
@@ -23,3 +27,13 @@ def test_a_replay_takes_the_cores_that_it_may_have_and_can_use(
     events: int, cores: int, cpus: float | None, processes: int
 ) -> None:
     assert workers(events, cores=cores, cpus=cpus) == processes
+
+
+@pytest.mark.parametrize(("wall", "silence"), [("6s", 6), ("300s", 60)])
+def test_no_candidate_may_be_silent_for_longer_than_its_whole_time(
+    wall: str, silence: float
+) -> None:
+    text = f"version: 1\nagents: {{a: {{path: a}}}}\nsandbox: {{wall: {wall}}}\n"
+    started = sandbox("process", config.loads(text, name="c", root=Path()))
+    assert isinstance(started, ProcessSandbox)
+    assert started.limits.silence_s == silence
