@@ -130,7 +130,9 @@ def main() -> int:
     except BackstopError as error:
         print(f"error[{error.slug}]: {error}", file=sys.stderr)
         return error.exit_code
-    print(f"{out}: {len(events)} events")
+    # A committed ledger is the same on every machine, and so is what is said of it.
+    shown = out.relative_to(Path.cwd()) if out.is_relative_to(Path.cwd()) else out
+    print(f"{shown}: {len(events)} events")
     return 0
 
 
