@@ -353,9 +353,9 @@ def _slug(fault: Fault) -> str:
 
 def _cannot_load(fault: Fault) -> SandboxError:
     where = f" (at {_shown(fault.where)})" if fault.where else ""
-    return SandboxError(
-        f"the candidate cannot be replayed: {_shown(fault.detail)}{where}", slug=_slug(fault)
-    )
+    # The first line of a longer message often ends in a colon.
+    detail = _shown(fault.detail).rstrip(": ")
+    return SandboxError(f"the candidate cannot be replayed: {detail}{where}", slug=_slug(fault))
 
 
 def _out_of_order(message: FromHarness, where: str) -> WireError:
