@@ -98,6 +98,12 @@ def open_header(line: bytes | memoryview, *, name: str, expect_agent: str | None
     Raises `LedgerError`: ledger-not-text, ledger-format, ledger-version, ledger-canon,
     ledger-foreign-agent.
     """
+    if why := _converted(line):
+        raise LedgerError(
+            f"{name}, line 1: {why}: an editor or git rewrote the file, so no digest fits. Restore "
+            "it, and keep it as it is: `*.jsonl -text` in .gitattributes.",
+            slug="ledger-format",
+        )
     try:
         header = _HEADER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as exc:
@@ -128,6 +134,14 @@ def open_seal(line: bytes | memoryview) -> Seal | None:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return seal if isinstance(seal, Seal) else None
+
+
+def _converted(line: bytes | memoryview) -> str:
+    """What a rewriting of the whole file left in its first line; empty if nothing."""
+    head, end = bytes(line[:3]), bytes(line[-2:])
+    if head == b"\xef\xbb\xbf":
+        return "it begins with a byte order mark"
+    return "it ends in CR LF" if head[:1] == b"{" and b"\r" in end else ""
 
 
 def _other_format(found: int, *, name: str) -> LedgerError:

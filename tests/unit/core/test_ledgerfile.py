@@ -407,6 +407,23 @@ def test_bytes_after_the_seal_are_refused(good: bytes) -> None:
         }
 
 
+@pytest.mark.parametrize(
+    ("rewritten", "said"),
+    [
+        (lambda data: data.replace(b"\n", b"\r\n"), "line 1: it ends in CR LF"),
+        (lambda data: b"\xef\xbb\xbf" + data, "line 1: it begins with a byte order mark"),
+    ],
+)
+def test_a_file_that_was_rewritten_on_the_way_says_so(
+    good: bytes, rewritten: Callable[[bytes], bytes], said: str
+) -> None:
+    for reader in (read, verify, stream):
+        fault = refusal(reader, rewritten(good))
+        assert fault.slug == "ledger-format"
+        assert said in str(fault)
+        assert ".gitattributes" in str(fault)
+
+
 def test_damage_that_is_no_text_is_named(good: bytes) -> None:
     rows = lines_of(good)
     rows[6] = rows[6][:20] + b"\0\0\0" + rows[6][23:]
