@@ -55,7 +55,7 @@ def import_chat(
         document = parse(data)
     except NotCanonical as error:
         raise ImportRefused(
-            f"{name}: not JSON: {error}; give the file of trajectories as it was exported",
+            f"{name}: not JSON: {_reason(error)}; give the file of trajectories as it was exported",
             slug="import-not-json",
         ) from error
     known = dict(declarations)
@@ -217,7 +217,7 @@ def _call(call: Json) -> Call:
         given = {} if text is None or text == "" else text
         arguments = parse(given) if isinstance(given, str) else given
     except NotCanonical as error:
-        raise ImportRefused(f"the arguments of {tool} are not JSON: {error}") from error
+        raise ImportRefused(f"the arguments of {tool} are not JSON: {_reason(error)}") from error
     if not isinstance(arguments, dict):
         raise ImportRefused(f"the arguments of {tool} are no JSON object; correct the file")
     return Call(id=_call_id(call.get("id")), tool=tool, arguments=arguments)
@@ -251,3 +251,7 @@ def _text(value: Json) -> str:
 def _time(began: datetime, seconds: int) -> str:
     moment = (began + timedelta(seconds=seconds)).astimezone(UTC)
     return moment.isoformat().replace("+00:00", "Z")
+
+
+def _reason(error: NotCanonical) -> str:
+    return str(error).removeprefix("not JSON: ")

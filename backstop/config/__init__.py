@@ -171,6 +171,8 @@ def _explained(error: ValidationError, document: Document) -> ConfigError:
     if document.value is None:
         return ConfigError(f"{document.name}: is empty; it needs `version: 1` and `agents`")
     message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "too_short":
+        message = "is empty; it needs at least one entry"
     return ConfigError(
         f"{document.at(place)}: {spot or 'the file'}: {message}; see docs/config.schema.json{more}",
         slug="config-value",

@@ -110,8 +110,9 @@ def _strictly(line: bytes, *, name: str, number: int) -> None:
     try:
         canon.parse(line)
     except canon.NotCanonical as exc:
+        reason = str(exc).removeprefix("not JSON: ")
         raise IntentsError(
-            f"{name}, line {number}: not strict JSON: {exc}. Replay again.",
+            f"{name}, line {number}: not strict JSON: {reason}. Replay again.",
             slug="intents-format",
         ) from None
 

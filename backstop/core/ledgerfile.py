@@ -24,7 +24,7 @@ from backstop.core.events import (
     Header,
     Seal,
 )
-from backstop.core.ledgerverify import Summary, verify
+from backstop.core.ledgerverify import Summary, cut_off, verify
 from backstop.core.lines import MAX_LINE, Lines
 from backstop.core.sealing import (
     EFFECT,
@@ -187,8 +187,10 @@ def _decoded(
 def _checked_seal(lines: Lines, digest: str, count: int, *, name: str) -> Seal:
     if not lines.last and not lines.rest:
         raise empty(name)
+    if lines.rest:
+        raise cut_off(name, count + 1)
     seal = open_seal(lines.last)
-    if seal is None or lines.rest:
+    if seal is None:
         raise LedgerError(
             f"{name}, line {count + 2}: no seal at the end: the file was cut off or never sealed. "
             "`backstop ledger verify` says which.",

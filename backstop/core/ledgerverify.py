@@ -86,7 +86,7 @@ def verify(chunks: Iterable[bytes], *, name: str, expect_agent: str | None = Non
         if not lines.last and not lines.rest:
             raise empty(name)
         _header(lines.last or lines.rest, name=name, expect_agent=expect_agent)
-        raise _cut_off(name, 1) if lines.rest else _unsealed(name, 1)
+        raise cut_off(name, 1) if lines.rest else _unsealed(name, 1)
     return walk.close(lines, digest.hexdigest())
 
 
@@ -213,7 +213,7 @@ def _undeclared(event: Event, header: Header) -> str | None:
 def _seal(lines: Lines, *, name: str, number: int, linked: bool) -> Seal:
     """The last line as a seal. Raises `LedgerError`: cut off, unsealed, or a damaged seal."""
     if lines.rest:
-        raise _cut_off(name, number)
+        raise cut_off(name, number)
     seal = open_seal(lines.last)
     if seal is None or not _says_all(lines.last, name=name, number=number):
         raise _no_seal(lines.last, name=name, number=number, linked=linked)
@@ -233,7 +233,8 @@ def _says_all(line: bytes, *, name: str, number: int) -> bool:
     return members.keys() >= set(Seal.__struct_fields__) and msgspec.json.encode(members) == line
 
 
-def _cut_off(name: str, number: int) -> LedgerError:
+def cut_off(name: str, number: int) -> LedgerError:
+    """Why a file whose last line lacks its end is refused (ledger-truncated)."""
     return LedgerError(
         f"{name}, after line {number}: the last line has no end: the file was cut off. "
         "Restore it from version control, or pull or record it again.",
@@ -254,7 +255,7 @@ def _no_seal(line: bytes, *, name: str, number: int, linked: bool) -> LedgerErro
         return LedgerError(
             f"{name}, after line {number}: the file ends without a seal: it was cut off, or is "
             "still being written. Restore it; if it is whole, run `backstop ledger seal`.",
-            slug="ledger-truncated",
+            slug="ledger-unsealed",
         )
     return _unsealed(name, number)
 

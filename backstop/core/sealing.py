@@ -352,7 +352,8 @@ def strictly(line: bytes, *, name: str, number: int) -> None:
     try:
         canon.parse(line)
     except canon.NotCanonical as exc:
+        reason = str(exc).removeprefix("not JSON: ")
         raise LedgerError(
-            f"{name}, line {number}: not strict JSON: {exc}. Restore the line.",
+            f"{name}, line {number}: not strict JSON: {reason}. Restore the line.",
             slug="ledger-format",
         ) from None

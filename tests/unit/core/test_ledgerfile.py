@@ -251,18 +251,17 @@ def test_an_unknown_kind_that_was_sealed_as_such_is_named() -> None:
 
 def test_a_file_cut_in_the_middle_of_a_line_is_truncated(good: bytes) -> None:
     for cut in (len(good) // 3, len(good) // 2, len(good) - 20, len(good) - 1):
-        for reader in (read, verify):
+        for reader in (read, verify, stream):
             fault = refusal(reader, good[:cut])
             assert fault.slug == "ledger-truncated"
             assert "line" in str(fault)
 
 
-def test_a_file_cut_between_lines_is_truncated_and_the_line_named(good: bytes) -> None:
+def test_a_file_cut_between_lines_lacks_its_seal_for_every_reader(good: bytes) -> None:
     rows = lines_of(good)
-    fault = refusal(read, b"".join(rows[:7]))
-    assert fault.slug == "ledger-truncated"
-    assert "after line 7" in str(fault)
-    assert refusal(verify, b"".join(rows[:7])).slug == "ledger-truncated"
+    for reader in (read, verify, stream):
+        assert refusal(reader, b"".join(rows[:7])).slug == "ledger-unsealed"
+    assert "after line 7" in str(refusal(verify, b"".join(rows[:7])))
     assert refusal(verify, rows[0][:-3]).slug in {"ledger-format", "ledger-truncated"}
     assert refusal(verify, rows[0][:-1]).slug == "ledger-truncated"
 
