@@ -11,9 +11,10 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn, TextIO, cast
+from typing import Final, NoReturn, cast
 
 from backstop.cli.faults import Bug, Interrupted, OutputClosed, SystemRefused
+from backstop.cli.streams import silence
 from backstop.core.canon import NotCanonical
 from backstop.errors import BackstopError, UsageError
 from backstop.reports.escape import plain
@@ -84,12 +85,12 @@ def run(
         sys.stdout.flush()
     except OSError:
         # A closed pipe or a full disk: the interpreter would try again at its exit, and fail.
-        _silence(sys.stdout)
+        silence(sys.stdout)
     try:
         sys.stderr.write(f"error[{told.slug}]: {plain(str(told))}\n")
         sys.stderr.flush()
     except OSError:
-        _silence(sys.stderr)
+        silence(sys.stderr)
     return told.exit_code
 
 
@@ -113,18 +114,12 @@ def _told(error: Exception) -> BackstopError:
             pass
     if callable(getattr(error, "format_message", None)):
         # Typer's own usage errors; where their class lives differs between its releases.
-        message = cast("Callable[[], str]", error.format_message)()  # type: ignore[attr-defined]
+        told = cast("Callable[[], str]", error.format_message)()  # type: ignore[attr-defined]
         context = getattr(error, "ctx", None)
         path = "backstop" if context is None else context.command_path
+        message = told.replace("Value error, ", "")
         return UsageError(f"{message.rstrip('.')}; see `{path} --help`")
     return Bug(
         f"{type(error).__name__}: {error}; please report it, with the traceback that "
         f"{DEBUG}=1 shows"
     )
-
-
-def _silence(stream: TextIO) -> None:
-    """Let what is still buffered go nowhere, so that the interpreter's exit is quiet."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)

@@ -76,7 +76,7 @@ def gate(
     form: ReportFormat = Format.TEXT,
     output: Output = None,
 ) -> None:
-    """Replay a version against the ledger and decide: may it ship?"""
+    """Replay a version and decide: may it ship?"""
     from backstop.cli.gating import asked
     from backstop.cli.gating import gate as run
 
@@ -95,7 +95,7 @@ def replay(
     base: Base = None,
     sandbox: Sandbox = None,
 ) -> None:
-    """Replay a version against the ledger and write down what it asked for."""
+    """Replay a version; write down what it asks for."""
     from backstop.cli.gating import asked
     from backstop.cli.gating import replay as run
 
@@ -105,8 +105,11 @@ def replay(
 
 @app.command()
 def diff(
-    baseline: Annotated[Path, typer.Argument(help="A ledger.")],
-    candidate: Annotated[Path, typer.Argument(help="Intents of a replay, or another ledger.")],
+    baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="A ledger.")],
+    candidate: Annotated[
+        Path,
+        typer.Argument(metavar="CANDIDATE", help="Intents of a replay, or another ledger."),
+    ],
     config: MaybeConfigFile = None,
     agent: AgentName = None,
     fail_on: FailOn = None,
@@ -114,7 +117,7 @@ def diff(
     form: ReportFormat = Format.TEXT,
     output: Output = None,
 ) -> None:
-    """Compare two files with the gate's arithmetic; nothing is replayed."""
+    """Compare two files; nothing is replayed."""
     from backstop.cli.diffing import diff as run
 
     raise typer.Exit(
@@ -133,15 +136,20 @@ def diff(
 
 @app.command()
 def selftest() -> None:
-    """Plant one divergence of each kind and see that the comparer finds them."""
+    """Plant one divergence of each kind and find it."""
     from backstop.cli.selftest import selftest as run
 
     typer.echo(run())
 
 
 @ledger.command()
-def verify(file: LedgerFile, agent: AgentName = None) -> None:
-    """Check every line, link and count, and refuse silently skipped effects."""
+def verify(
+    file: LedgerFile,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="The agent whose ledger it must be.")
+    ] = None,
+) -> None:
+    """Check each line, and refuse silent skips."""
     from backstop.cli.ledgers import verify as run
 
     typer.echo(run(file, agent=agent))
@@ -155,17 +163,18 @@ def show(
 ) -> None:
     """Print a ledger's events, one a line."""
     from backstop.cli.ledgers import show as lines
+    from backstop.cli.streams import print_lines
 
-    for line in lines(file, run=run, effects=effects):
-        typer.echo(line)
+    print_lines(lines(file, run=run, effects=effects))
 
 
 @ledger.command()
 def stats(file: LedgerFile, form: ReportFormat = Format.TEXT) -> None:
-    """Count a ledger's events by kind and its effects by tool and outcome."""
+    """Count a ledger's events and effects."""
     from backstop.cli.ledgers import stats as run
+    from backstop.cli.streams import print_lines
 
-    typer.echo(run(file, form=form))
+    print_lines([run(file, form=form)])
 
 
 @ledger.command()
@@ -175,7 +184,7 @@ def seal(
         Path | None, typer.Option("--out", help="Write here and leave FILE as it is.")
     ] = None,
 ) -> None:
-    """Seal a ledger that has a header and events, but no seal."""
+    """Seal a ledger that has no seal yet."""
     from backstop.cli.ledgers import seal as run
 
     typer.echo(run(file, out=out))
@@ -199,7 +208,7 @@ def import_(
         str, typer.Option("--at", help="When each run begins, if the record does not say.")
     ] = "1970-01-01T00:00:00Z",
 ) -> None:
-    """Make a ledger of records that an agent left without Backstop."""
+    """Make a ledger of a record made elsewhere."""
     from backstop.cli.importing import import_ledger as run
 
     typer.echo(
@@ -225,7 +234,7 @@ def key(
     run: Annotated[str, typer.Option("--run", help="The run that scopes the key.")] = "",
     step: Annotated[str, typer.Option("--step", help="The step that scopes the key.")] = "",
 ) -> None:
-    """Print canonical form, key and fingerprint of a call, or why it has none."""
+    """Print the key of a call, or why it has none."""
     from backstop.cli.keys import key as describe
 
     typer.echo(describe(tool, args, config=config, agent=agent, run=run, step=step))

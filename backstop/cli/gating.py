@@ -11,6 +11,7 @@ from backstop.cli.reporting import report
 from backstop.config import load
 from backstop.gate.request import GateRequest, ReplayRequest
 from backstop.reports.escape import plain
+from backstop.reports.explain import count_of
 
 
 def gate(
@@ -48,7 +49,7 @@ def replay(request: ReplayRequest, *, out: Path) -> str:
     write_atomic(out, written.data)
     return (
         f"{plain(str(out))}: replayed {written.runs_replayed:,} of {written.runs_total:,} runs, "
-        f"{written.intents:,} intents; 0 model calls"
+        f"{count_of(written.intents, 'intent')}; 0 model calls"
     )
 
 

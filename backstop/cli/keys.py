@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from backstop.cli.diffing import choose
 from backstop.core.canon import CANON_VERSION, canonical, parse
-from backstop.core.identity import Declaration, Namespace, identify
+from backstop.core.identity import Declaration, Namespace, Scope, identify
 from backstop.errors import UsageError
-from backstop.reports.escape import in_json
+from backstop.reports.escape import in_json, plain
 
 
 def key(
     tool: str, args: str, *, config: Path | None, agent: str | None, run: str, step: str
 ) -> str:
-    """Lines ``canonical``, ``identity``, ``key``, ``fingerprint`` and the scope of a call.
+    """What a call's key is made of, a line each.
 
     Raises `NotCanonical` for arguments that have no canonical form, `IdentityError` for a
     call that has no key.
     """
+    if not tool.strip():
+        raise UsageError("--tool: a name is needed; it is part of the key")
     arguments = parse(args)
     if not isinstance(arguments, dict):
         raise UsageError("--args: a JSON object is needed, like '{\"order\": 7}'")
     _, chosen = choose(config, agent)
-    declaration = Declaration(tool=tool)
-    namespace = Namespace(agent="")
-    if chosen is not None:
-        declaration = chosen.declarations.get(tool, declaration)
-        namespace = chosen.namespace
+    declared = None if chosen is None else chosen.declarations.get(tool)
+    declaration = declared or Declaration(tool=tool)
+    namespace = Namespace(agent="") if chosen is None else chosen.namespace
     found = identify(arguments, declaration, namespace=namespace, run=run, step=step)
-    scope = "run" if declaration.scope is None else declaration.scope.value
+    scope = Scope.RUN if declaration.scope is None else declaration.scope
+    role = "not declared" if declared is None else "effect" if declared.effect else "read"
     return "\n".join(
         (
+            f"tool         {plain(tool)} ({role})",
             f"canonical    {in_json(canonical(found.arguments))}",
             f"identity     {in_json(canonical(found.identity))}",
             f"key          {found.key}",
             f"fingerprint  {found.fingerprint}",
-            f"scope        {scope}; canonical form {CANON_VERSION}",
+            f"scope        {scope.value}; canonical form {CANON_VERSION}",
+            *_within(scope, run=run, step=step),
         )
     )
+
+
+def _within(scope: Scope, *, run: str, step: str) -> Iterator[str]:
+    """The run and the step that are part of a key of this scope."""
+    if scope is not Scope.AGENT:
+        yield f"run          {plain(run) or '(none; name it with --run)'}"
+    if scope is Scope.STEP:
+        yield f"step         {plain(step) or '(none; name it with --step)'}"

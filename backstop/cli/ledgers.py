@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -11,7 +13,7 @@ import msgspec
 from backstop.adapters.files import chunks, write_atomic
 from backstop.cli.options import Format
 from backstop.core import ledgerfile
-from backstop.core.canon import canonical, parse
+from backstop.core.canon import NotCanonical, canonical, parse
 from backstop.core.events import (
     CallBlocked,
     EffectClaimed,
@@ -28,9 +30,12 @@ from backstop.core.events import (
     ToolRead,
 )
 from backstop.core.history import effect_rows
+from backstop.errors import LedgerError, UsageError
 from backstop.reports.escape import in_json, plain
+from backstop.reports.explain import count_of
 
 _ARGUMENTS = 100
+_RUNS_NAMED = 5
 _EFFECTS = (
     EffectClaimed | EffectCommitted | EffectFailed | EffectInDoubt | EffectResolved | CallBlocked
 )
@@ -41,26 +46,64 @@ def verify(file: Path, *, agent: str | None) -> str:
     found = ledgerfile.verify(chunks(file, kind="ledger"), name=str(file), expect_agent=agent)
     unsettled = f", {found.in_doubt:,} in doubt" if found.in_doubt else ""
     return (
-        f"{plain(str(file))}: holds. {found.events:,} events, {found.effects:,} side effects"
-        f"{unsettled}, {found.runs:,} runs ({found.open_runs:,} open); no silent skip; "
+        f"{plain(str(file))}: holds. {_sealed(found)}{unsettled}, "
+        f"{count_of(found.runs, 'run')} ({found.open_runs:,} open); no silent skip; "
         f"sha256:{found.digest}"
     )
 
 
+def _sealed(of: Seal | ledgerfile.Summary) -> str:
+    return f"{count_of(of.events, 'event')}, {count_of(of.effects, 'side effect')}"
+
+
 def show(file: Path, *, run: str | None, effects: bool) -> Iterator[str]:
-    """A line for each event. The file's digest is checked when its end is reached."""
-    for batch in ledgerfile.read_batches(chunks(file, kind="ledger"), name=str(file)):
-        match batch:
-            case Header():
-                yield f"ledger of {plain(batch.agent)}, written by {plain(batch.source)}"
-            case Seal():
-                yield f"sealed: {batch.events:,} events, {batch.effects:,} side effects"
-            case _:
-                for event in batch:
-                    if (run is None or event.run == run) and (
-                        not effects or isinstance(event, _EFFECTS)
-                    ):
-                        yield _line(event)
+    """A line for each event. The file's digest is checked when its end is reached.
+
+    Raises `UsageError` (``run-unknown``) then, if no event is of `run`.
+    """
+    runs: dict[str, None] = {}
+    with _held(file):
+        for batch in ledgerfile.read_batches(chunks(file, kind="ledger"), name=str(file)):
+            match batch:
+                case Header():
+                    yield f"ledger of {plain(batch.agent)}, written by {plain(batch.source)}"
+                case Seal():
+                    if run is not None and run not in runs:
+                        raise _unknown(run, runs, file)
+                    yield f"sealed: {_sealed(batch)}"
+                case _:
+                    runs.update(dict.fromkeys(event.run for event in batch))
+                    yield from (_line(e) for e in batch if _is_wanted(e, run, effects=effects))
+
+
+def _is_wanted(event: Event, run: str | None, *, effects: bool) -> bool:
+    return (run is None or event.run == run) and (not effects or isinstance(event, _EFFECTS))
+
+
+def _unknown(run: str, runs: Collection[str], file: Path) -> UsageError:
+    more = ", ..." if len(runs) > _RUNS_NAMED else ""
+    named = ", ".join(islice(runs, _RUNS_NAMED)) or "none"
+    return UsageError(
+        f"--run: {file} has no run {run!r}; it has {count_of(len(runs), 'run')}: {named}{more}",
+        slug="run-unknown",
+    )
+
+
+@contextmanager
+def _held(file: Path) -> Iterator[None]:
+    """Whatever is found out about a ledger's events is the strict reader's to explain.
+
+    What looks like a strange event is a damaged file more often than not, and only the digest
+    tells. Raises `LedgerError`, which names the file.
+    """
+    try:
+        yield
+    except (LedgerError, NotCanonical) as fault:
+        if file.is_file():  # a pipe cannot be read again
+            ledgerfile.verify(chunks(file, kind="ledger"), name=str(file))
+        if str(file) in str(fault):
+            raise
+        raise LedgerError(f"{file}: {fault}", slug=fault.slug) from None
 
 
 def _line(event: Event) -> str:
@@ -104,7 +147,8 @@ def stats(file: Path, *, form: Format) -> str:
             events.update(str(event.__struct_config__.tag) for event in batch)
             yield batch
 
-    history = effect_rows(counted())
+    with _held(file):
+        history = effect_rows(counted())
     tools = Counter((row.tool, row.outcome.value) for row in history.rows)
     if form is Format.JSON:
         told = {
@@ -117,9 +161,10 @@ def stats(file: Path, *, form: Format) -> str:
         }
         text = in_json(msgspec.json.encode(told).decode())
         return msgspec.json.format(text.encode(), indent=2).decode()
-    lines = [f"{events.total():,} events in {len(history.runs):,} runs ({len(history.open)} open)"]
+    total, runs = count_of(events.total(), "event"), count_of(len(history.runs), "run")
+    lines = [f"{total} in {runs} ({len(history.open):,} open)"]
     lines += [f"  {count:>9,}  {kind}" for kind, count in sorted(events.items())]
-    lines += [f"{history.committed:,} side effects"]
+    lines += [count_of(history.committed, "side effect")]
     lines += [
         f"  {count:>9,}  {plain(tool)}, {outcome}"
         for (tool, outcome), count in sorted(tools.items())

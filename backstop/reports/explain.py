@@ -117,6 +117,11 @@ def at(args: Mapping[str, Json], pointer: str) -> str:
     return canonical(value)
 
 
+def count_of(number: int, noun: str) -> str:
+    """``1 run``, ``2,000 runs``: a number with its noun, given in the singular."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def anchor(divergence: Divergence) -> str:
     """Where docs/divergences.md explains it: ``kind-reason``."""
     return f"{divergence.kind.value.lower()}-{divergence.reason.value.replace(' ', '-')}"

@@ -20,7 +20,7 @@ from backstop.core.divergence import Divergence, Half, Kind
 from backstop.core.verdict import AgentVerdict, Decision, Judged, Verdict
 from backstop.reports.document import digest_of
 from backstop.reports.escape import plain
-from backstop.reports.explain import at, rule, sentence
+from backstop.reports.explain import at, count_of, rule, sentence
 
 WIDTH: Final = 80
 _VALUE: Final = 120
@@ -29,15 +29,16 @@ _MAX_PATHS: Final = 8
 _MAX_CARDS: Final = 50
 _COUNTED: Final = ("match", "duplicate", "mutated", "missing", "extra")
 
-_OTHERS: Final[Mapping[str, str]] = {
-    "absorbed": "repeats that the guard absorbs",
-    "in_doubt": "recorded calls in doubt",
-    "failed": "asked for what failed then too",
-    "recorded_twice": "recorded twice already",
-    "assumed": "findings assumed",
-    "waived": "waived",
-    "pre_existing": "pre-existing",
+_OTHERS: Final[Mapping[str, tuple[str, str]]] = {
+    "absorbed": ("repeat", "absorbed by the guard"),
+    "in_doubt": ("recorded call", "in doubt"),
+    "failed": ("call", "failed again, as recorded"),
+    "recorded_twice": ("call", "recorded twice already"),
+    "assumed": ("finding", "assumed"),
+    "waived": ("finding", "waived"),
+    "pre_existing": ("finding", "pre-existing"),
 }
+"""Noun and predicate of what the table of counts leaves out."""
 _HEADLINES: Final[Mapping[Decision, str]] = {
     Decision.PASS: "PASS",
     Decision.BLOCK: "DEPLOY BLOCKED",
@@ -90,7 +91,8 @@ def _agent(console: Console, agent: AgentVerdict) -> None:
     console.print(
         Text.assemble(
             (plain(agent.agent, limit=60), "bold"),
-            f": {ledger.events:,} events, {ledger.effects:,} side effects, {ledger.runs:,} runs",
+            f": {count_of(ledger.events, 'event')}, {count_of(ledger.effects, 'side effect')}, "
+            f"{count_of(ledger.runs, 'run')}",
         )
     )
     for line in _coverage(agent):
@@ -191,12 +193,12 @@ def _counts(agent: AgentVerdict) -> RenderableType:
 
 def _also(agent: AgentVerdict) -> Iterator[str]:
     others = [
-        f"{agent.counts[name]:,} {words}"
-        for name, words in _OTHERS.items()
+        f"{count_of(agent.counts[name], noun)} {said}"
+        for name, (noun, said) in _OTHERS.items()
         if agent.counts.get(name)
     ]
     if others:
-        yield f"also {', '.join(others)}"
+        yield f"also {'; '.join(others)}"
 
 
 def _closing(console: Console, verdict: Verdict) -> None:

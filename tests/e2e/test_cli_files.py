@@ -53,7 +53,36 @@ def test_show_can_be_narrowed(ledgers: tuple[Path, Path]) -> None:
     only = backstop("ledger", "show", ledgers[0], "--effects", "--run", "t1").out
     assert only.count("effect_claimed") == only.count("effect_committed") == 2
     assert "model" not in only
-    assert "effect_" not in backstop("ledger", "show", ledgers[0], "--run", "t2").out
+
+
+def test_a_run_that_the_ledger_does_not_have_is_an_error(ledgers: tuple[Path, Path]) -> None:
+    ran = backstop("ledger", "show", ledgers[0], "--run", "t2")
+    assert ran.code == 2
+    assert ran.err.startswith("error[run-unknown]: ")
+    assert "no run 't2'; it has 1 run: t1" in ran.err
+
+
+@pytest.mark.parametrize("command", ["verify", "stats", "show"])
+def test_every_command_names_a_damaged_file_and_says_damaged(
+    ledgers: tuple[Path, Path], command: str, tmp_path: Path
+) -> None:
+    """A key with a flipped bit looks like a strange effect; the digest says what it is."""
+    whole = ledgers[0].read_bytes()
+    at = whole.index(b'"key":"', whole.index(b"effect_committed")) + len('"key":"')
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    ran = backstop("ledger", command, bad)
+    assert ran.code == 2
+    assert ran.err.startswith(f"error[ledger-tampered]: {bad}, line"), ran.err
+
+
+@pytest.mark.parametrize("command", ["verify", "stats", "show"])
+def test_a_ledger_that_lacks_only_its_seal_has_one_name(
+    ledgers: tuple[Path, Path], command: str, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare.jsonl"
+    bare.write_bytes(b"".join(ledgers[0].read_bytes().splitlines(keepends=True)[:-1]))
+    assert backstop("ledger", command, bare).err.startswith(f"error[ledger-unsealed]: {bare}, ")
 
 
 def test_an_unsealed_ledger_is_sealed_in_place(ledgers: tuple[Path, Path], tmp_path: Path) -> None:
@@ -137,6 +166,12 @@ def test_a_key_follows_the_declaration() -> None:
     call = ("--tool", "send_certificate", "--args", '{"amount": 50.0, "user_id": "jo\\u0301"}')
     ran = backstop("canon", "key", *call, "--config", CONFIG)
     assert 'identity     {"user_id":"jó"}' in ran.out
+    assert "tool         send_certificate (effect)" in ran.out
+    assert "run          (none; name it with --run)" in ran.out
+    named = backstop("canon", "key", *call, "--config", CONFIG, "--run", "t1")
+    assert "run          t1\n" in named.out
+    undeclared = backstop("canon", "key", *call)
+    assert "tool         send_certificate (not declared)" in undeclared.out
 
 
 @pytest.mark.parametrize(
@@ -150,7 +185,29 @@ def test_a_key_follows_the_declaration() -> None:
     ],
 )
 def test_a_call_without_a_key_is_told_why(args: str, slug: str) -> None:
-    refused(slug, "canon", "key", "--tool", "t", "--args", args)
+    said = refused(slug, "canon", "key", "--tool", "t", "--args", args)
+    assert said.count("not JSON") == (slug == "not-json")
+
+
+def test_a_key_of_a_tool_without_a_name_is_refused() -> None:
+    assert "--tool" in refused("usage", "canon", "key", "--tool", "", "--args", '{"a": 1}')
+
+
+def test_a_value_out_of_a_choice_is_told_plainly(ledgers: tuple[Path, Path]) -> None:
+    said = refused("usage", "ledger", "stats", ledgers[0], "--format", "xml")
+    assert "'--format': 'xml' is not one of" in said
+
+
+def test_an_import_of_no_json_says_so_once(tmp_path: Path) -> None:
+    (source := tmp_path / "chats.json").write_text("{", encoding="utf-8")
+    said = refused("import-not-json", *IMPORT, source, "--out", tmp_path / "o")
+    assert said.count("not JSON") == 1
+
+
+def test_a_configuration_without_agents_is_told_plainly(tmp_path: Path) -> None:
+    (config := tmp_path / "backstop.yaml").write_text("version: 1\nagents: {}\n")
+    said = refused("config-value", "gate", "--config", config)
+    assert "agents: is empty; it needs at least one" in said
 
 
 def test_the_selftest_is_green() -> None:
@@ -203,13 +260,13 @@ def test_help_loads_no_vendor_library() -> None:
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_reader_that_goes_away_never_looks_like_a_verdict(ledgers: tuple[Path, Path]) -> None:
-    """Exit code 1 means BLOCK; a closed pipe is an error."""
+def _without_reader(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command whose output goes to a pipe that nobody reads."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        ran = subprocess.run(
-            [sys.executable, "-m", "backstop", "ledger", "show", str(ledgers[0])],
+        return subprocess.run(
+            [sys.executable, "-m", "backstop", *map(str, arguments)],
             stdout=writing,
             stderr=subprocess.PIPE,
             check=False,
@@ -218,9 +275,22 @@ def test_a_reader_that_goes_away_never_looks_like_a_verdict(ledgers: tuple[Path,
         )
     finally:
         os.close(writing)
+
+
+def test_a_reader_that_goes_away_never_looks_like_a_verdict(ledgers: tuple[Path, Path]) -> None:
+    """Exit code 1 means BLOCK; a verdict that nobody read is an error."""
+    ran = _without_reader("diff", *ledgers)
     assert ran.returncode == 2
     assert ran.stderr.startswith("error[output-closed]: ")
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["show", "stats"])
+def test_a_listing_ends_quietly_when_its_reader_has_seen_enough(
+    ledgers: tuple[Path, Path], command: str
+) -> None:
+    ran = _without_reader("ledger", command, ledgers[0])
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_ctrl_c_is_one_line(tmp_path: Path) -> None:

@@ -22,6 +22,11 @@ def test_the_help_in_the_readme_is_the_programs() -> None:
     assert ran.out.strip() in [block.strip() for block in blocks("text")]
 
 
+@pytest.mark.parametrize("group", [(), ("ledger",), ("canon",)])
+def test_no_line_of_help_is_cut_off(group: tuple[str, ...]) -> None:
+    assert "..." not in in_a_process(*group, "--help", COLUMNS="80").out.partition("Commands:")[2]
+
+
 def test_the_report_in_the_readme_is_one_that_the_program_prints() -> None:
     printed = (ROOT / "tests" / "golden" / "cli" / "diff.txt").read_text(encoding="utf-8")
     assert printed in blocks("text")
