@@ -23,6 +23,9 @@ Generator: TypeAlias = Callable[
 ]
 """``generator(model, request, stream, original)``: in place of `generate_content_async`."""
 
+_NO_AGENT: Final = "unknown"
+"""What the framework calls the agent where there is none."""
+
 _MARK: Final = "__backstop_armed__"
 
 
@@ -35,6 +38,12 @@ class _Armed:
         self.owner = owner
         self.original = original
         self.leads_to = leads_to
+
+
+def agent_of(tool_context: Any) -> str:
+    """The agent that a tool was called by; empty where the code of a workflow called it."""
+    name = getattr(tool_context, "agent_name", "") or ""
+    return "" if name == _NO_AGENT else name
 
 
 def arm(tool: Any, executor: Executor) -> None:

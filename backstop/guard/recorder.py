@@ -18,7 +18,7 @@ import msgspec
 from google.adk.plugins.base_plugin import BasePlugin
 from opentelemetry import trace as otel
 
-from backstop.adk.arming import arm, arm_model
+from backstop.adk.arming import agent_of, arm, arm_model
 from backstop.adk.control import STEERING, is_control
 from backstop.adk.flow import note, redo, since
 from backstop.adk.requests import RequestDigester
@@ -144,7 +144,7 @@ class RecordingPlugin(BasePlugin):
         """Record a call that did not reach its tool, and what the framework's own tools said."""
         if tool_context in self._reached or current() is None:
             return
-        agent = "" if tool_context.agent_name == "unknown" else tool_context.agent_name
+        agent = agent_of(tool_context)
         steering = is_control(tool)
         call = self._name(
             tool.name,
@@ -223,7 +223,7 @@ class RecordingPlugin(BasePlugin):
         tool_context: Any,
         original: Callable[..., Awaitable[Any]],
     ) -> Any:
-        agent = "" if tool_context.agent_name == "unknown" else tool_context.agent_name
+        agent = agent_of(tool_context)
         call = self._name(tool.name, args, agent=agent, id=tool_context.function_call_id or "")
         if isinstance(call, str):
             return refused(call)

@@ -170,6 +170,12 @@ def test_effects_on_every_kind_of_thread_are_asked_for(workshop: Heard) -> None:
     assert workshop.steps[0].state["bodies"] == 0
 
 
+def test_a_call_that_the_code_of_a_workflow_makes_bears_no_agents_name(workshop: Heard) -> None:
+    agents = {(one.tool, one.agent) for one in workshop.intents}
+    assert {("order", ""), ("mail", ""), ("approve", "asker")} <= agents
+    assert "unknown" not in {agent for _, agent in agents}
+
+
 def test_a_recorded_error_is_raised_as_the_class_the_candidate_knows(workshop: Heard) -> None:
     assert workshop.steps[0].state["caught"] == "OutOfStock"
 

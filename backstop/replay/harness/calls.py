@@ -12,7 +12,7 @@ from typing import Any, Final, Never, Protocol
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins import BasePlugin
 
-from ...adk.arming import arm, arm_model
+from ...adk.arming import agent_of, arm, arm_model
 from ...adk.control import is_control
 from ...adk.flow import redo
 from ...adk.requests import Counterparts, RequestDigester
@@ -81,7 +81,7 @@ class Calls:
         asked = intent(
             tool.name,
             args,
-            agent=getattr(tool_context, "agent_name", "") or "",
+            agent=agent_of(tool_context),
             call=getattr(tool_context, "function_call_id", "") or "",
         )
         reply = await self._ask(asked)
