@@ -92,7 +92,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         server.close()
 
 
-@pytest.fixture(scope="module", params=["import", "agent", "tool"])
+@pytest.fixture(
+    scope="module", params=["import", "agent callback", "tool callback", "workflow node"]
+)
 def attempt(
     request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> Heard:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 
 from google.adk.agents import LlmAgent
+from google.adk.workflow import START, Workflow, node
 
 SIDE_EFFECTS = []
 RESULTS = {}
@@ -189,12 +190,12 @@ def pay(amount: int) -> dict:
 
 
 def before_tool(tool, args, tool_context):
-    if os.environ["TRY_FROM"] == "tool":
+    if os.environ["TRY_FROM"] == "tool callback":
         try_all()
 
 
 def before_agent(callback_context):
-    if os.environ["TRY_FROM"] == "agent":
+    if os.environ["TRY_FROM"] == "agent callback":
         try_all()
 
 
@@ -206,11 +207,24 @@ def after_agent(callback_context):
 if os.environ["TRY_FROM"] == "import":
     try_all()
 
-root_agent = LlmAgent(
+pays = LlmAgent(
     name="escapes",
     model="gemini-2.5-flash",
     tools=[pay],
     before_tool_callback=before_tool,
     before_agent_callback=before_agent,
     after_agent_callback=after_agent,
+)
+
+
+@node
+def work(node_input):
+    try_all()
+    return "Pay."
+
+
+root_agent = (
+    Workflow(name="flow", edges=[(START, work, pays)])
+    if os.environ["TRY_FROM"] == "workflow node"
+    else pays
 )
