@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.command import backstop
 
 DATA = "data/tau-bench-gpt-4o-airline-trials-0-1.json"
+GREETING = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello"}]
 
 
 def imported(source: Path, out: Path, trial: int) -> Path:
@@ -38,20 +39,25 @@ def trial_1(shared: Path, folder: Path) -> Path:
     return imported(shared / DATA, folder / "1.jsonl", 1)
 
 
-@pytest.fixture(scope="module")
-def lower_cased(shared: Path, folder: Path) -> Path:
-    """Trial 0 with every reservation id lower-cased, as another version might ask for it."""
+@pytest.fixture(scope="module", params=["same step", "one step later"])
+def lower_cased(request: pytest.FixtureRequest, shared: Path, folder: Path) -> Path:
+    """Trial 0 with every reservation id lower-cased, as another version might ask for it.
+
+    One step later, where a greeting goes before everything that was said.
+    """
     entries = json.loads((shared / DATA).read_text(encoding="utf-8"))
     for entry in entries:
+        if request.param == "one step later":
+            entry["traj"][1:1] = GREETING
         for message in entry["traj"]:
             for call in message.get("tool_calls") or ():
                 arguments = json.loads(call["function"]["arguments"])
                 if "reservation_id" in arguments:
                     arguments["reservation_id"] = arguments["reservation_id"].lower()
                     call["function"]["arguments"] = json.dumps(arguments)
-    source = folder / "lower.json"
+    source = folder / f"lower, {request.param}.json"
     source.write_text(json.dumps(entries), encoding="utf-8")
-    return imported(source, folder / "lower.jsonl", 0)
+    return imported(source, source.with_suffix(".jsonl"), 0)
 
 
 def counts(baseline: Path, candidate: Path, *options: str) -> tuple[int, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.e2e.conversation import AGENTS, Driver, Heard, call, response, text
 
 MODELS = [response(call("pay", amount=1)), response(text("done"))]
 IN_TIME = Limits(silence_s=60.0)
+SHORT_LINES = Limits(line=100_000)
 
 
 def rough(way: str, *, runs: int = 1, limits: Limits = IN_TIME) -> Heard:
@@ -148,6 +150,20 @@ def test_a_harness_that_breaks_the_framing_is_refused(
         drain(conversation)
 
 
+def test_a_line_without_end_is_refused_before_it_fills_our_memory(tmp_path: Path) -> None:
+    script = "import os\nwhile True: os.write(1, b'x' * (1 << 20))"
+    tracemalloc.start()
+    try:
+        with (
+            talk(script, tmp_path, limits=Limits()) as conversation,
+            pytest.raises(WireError, match="more than 16777216 bytes"),
+        ):
+            drain(conversation)
+        assert tracemalloc.get_traced_memory()[1] < 3 * Limits().line
+    finally:
+        tracemalloc.stop()
+
+
 def test_a_harness_that_ends_early_has_said_all_it_had_to_say(tmp_path: Path) -> None:
     with talk("print('{}')", tmp_path) as conversation:
         assert conversation.receive() == b"{}"
@@ -199,12 +215,12 @@ def flood(conversation: Conversation) -> None:
         conversation.send(b"{}\n" * 1000)
 
 
-def talk(script: str, folder: Path) -> Conversation:
+def talk(script: str, folder: Path, *, limits: Limits = SHORT_LINES) -> Conversation:
     """A conversation with a program of the test's own in place of the harness."""
 
     def write(bundle: Path) -> None:
         bundle.mkdir(parents=True)
         (bundle / "talker.py").write_text(script, encoding="utf-8")
 
-    sandbox = ProcessSandbox(bundle=write, module="talker", limits=Limits(line=100_000))
+    sandbox = ProcessSandbox(bundle=write, module="talker", limits=limits)
     return sandbox.start(folder)
