@@ -77,7 +77,7 @@ def render(verdict: Verdict, *, colour: bool = False, width: int = WIDTH) -> str
     )
     compared = sum(agent.coverage.runs_compared for agent in verdict.agents)
     total = sum(agent.coverage.runs_total for agent in verdict.agents)
-    console.print(f"compared {compared} of {total} runs")
+    console.print(f"compared {compared:,} of {count_of(total, 'run')}")
     for agent in verdict.agents:
         _agent(console, agent)
     _closing(console, verdict)

@@ -329,4 +329,4 @@ def test_a_full_disk_is_one_line() -> None:
 def test_a_terminal_without_unicode_still_gets_the_report(ledgers: tuple[Path, Path]) -> None:
     ran = in_a_process("diff", *ledgers, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert ran.code == 1
-    assert ran.out.startswith("compared 1 of 1 runs")
+    assert ran.out.startswith("compared 1 of 1 run")

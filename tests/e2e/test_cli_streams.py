@@ -49,7 +49,7 @@ def test_a_verdict_needs_no_error_stream(ledgers: tuple[Path, Path]) -> None:
     one, two = ledgers
     ran = shell(f"backstop diff {one} {two} 2>&-")
     assert ran.returncode == 1
-    assert ran.stdout.startswith("compared 1 of 1 runs")
+    assert ran.stdout.startswith("compared 1 of 1 run")
 
 
 @pytest.mark.parametrize("link", ["same", "symbolic", "hard"])
