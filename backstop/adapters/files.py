@@ -170,10 +170,12 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raises `BackstopError` (file-unwritable) where `write_atomic` could not write `path`.
+    """Raises `BackstopError` where `write_atomic` could not write `path`, as that would.
 
     For work that takes long: better known before it than after. Nothing stays behind.
     """
+    if path.suffix == ".zst":
+        b"".join(_deflated((), path))
     if _is_special(path):
         return
     target = Path(os.path.realpath(path))
