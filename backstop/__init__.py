@@ -12,14 +12,33 @@ if _typing.TYPE_CHECKING:
 
     from backstop.core.canon import canonical
     from backstop.core.divergence import compare
-    from backstop.core.identity import Declaration
+    from backstop.core.identity import Declaration, Namespace
+    from backstop.core.intentsfile import Intents
+    from backstop.core.keying import Rules
+    from backstop.core.ledgerfile import Ledger
     from backstop.core.verdict import Verdict
+    from backstop.errors import BackstopError
 
 __version__ = "0.1.0"
 
-__all__ = ["canonical", "compare", "effect_key", "run_gate"]
+__all__ = [
+    "BackstopError",
+    "Declaration",
+    "Namespace",
+    "Rules",
+    "canonical",
+    "compare",
+    "effect_key",
+    "read_intents",
+    "read_ledger",
+    "run_gate",
+]
 
 _HOMES: _typing.Final = {
+    "BackstopError": "backstop.errors",
+    "Declaration": "backstop.core.identity",
+    "Namespace": "backstop.core.identity",
+    "Rules": "backstop.core.keying",
     "canonical": "backstop.core.canon",
     "compare": "backstop.core.divergence",
 }
@@ -50,6 +69,34 @@ def effect_key(
         run=run,
         step=step,
     ).key
+
+
+def read_ledger(path: str | _os.PathLike[str]) -> Ledger:
+    """A sealed ledger file, checked strictly; its `history` is what `compare` takes.
+
+    Raises `BackstopError` for one that is missing, damaged or not whole.
+    """
+    from pathlib import Path
+
+    from backstop.adapters.files import read_bytes
+    from backstop.core import ledgerfile
+
+    data = read_bytes(Path(path), kind="ledger")
+    ledgerfile.verify((data,), name=str(path))
+    return ledgerfile.read(data, name=str(path))
+
+
+def read_intents(path: str | _os.PathLike[str]) -> Intents:
+    """A sealed intents file, as ``backstop replay`` writes it; `compare` takes its `intents`.
+
+    Raises `BackstopError` for one that is missing, damaged or not whole.
+    """
+    from pathlib import Path
+
+    from backstop.adapters.files import read_bytes
+    from backstop.core import intentsfile
+
+    return intentsfile.read(read_bytes(Path(path), kind="intents"), name=str(path))
 
 
 def run_gate(

@@ -24,6 +24,7 @@ from backstop.core.events import (
     Header,
     Seal,
 )
+from backstop.core.history import History, effect_rows
 from backstop.core.ledgerverify import Summary, cut_off, verify
 from backstop.core.lines import MAX_LINE, Lines
 from backstop.core.sealing import (
@@ -62,6 +63,11 @@ class Ledger:
     events: list[Event]
     seal: Seal
     digest: str
+
+    @property
+    def history(self) -> History:
+        """The effects that the events tell of, worked out anew at each call."""
+        return effect_rows([self.events])
 
 
 def read(

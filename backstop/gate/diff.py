@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from backstop.core.events import Header
-from backstop.core.history import History, Outcome, effect_rows
+from backstop.core.history import History, Outcome
 from backstop.core.identity import Declaration, Namespace
 from backstop.core.intents import FromLedger, Intent, RunReplayed
 from backstop.core.intentsfile import Intents, IntentsError
@@ -55,9 +55,7 @@ def recorded(ledger: Ledger | Recorded) -> Recorded:
     """A ledger file as the gate sees it."""
     if isinstance(ledger, Recorded):
         return ledger
-    return Recorded(
-        header=ledger.header, history=effect_rows([ledger.events]), digest=ledger.digest
-    )
+    return Recorded(header=ledger.header, history=ledger.history, digest=ledger.digest)
 
 
 def _of_ledger(ledger: Recorded, baseline: Header) -> Asked:

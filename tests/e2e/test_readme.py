@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
 import pytest
 
 from backstop import config
+from backstop.core import intentsfile
+from tests.dsl import scenario
 from tests.e2e.command import ROOT, in_a_process
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,5 +42,21 @@ def test_the_configuration_in_the_readme_is_read() -> None:
 
 
 @pytest.mark.parametrize("code", blocks("python"))
-def test_the_python_in_the_readme_runs(code: str) -> None:
-    exec(compile(code, "README.md", "exec"), {})  # noqa: S102  # our own example
+def test_the_python_in_the_readme_runs_and_prints_what_it_says(
+    code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replayed(tmp_path)
+    with contextlib.chdir(tmp_path):
+        exec(compile(code, "README.md", "exec"), {})  # noqa: S102  # our own example
+    promised = re.findall(r"print\(.*\)  # (.+)$", code, re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == promised
+
+
+def replayed(folder: Path) -> None:
+    """A ledger, and the intents of a version that writes a name in another way."""
+    told = scenario(
+        "tool pay identity to\nrun r1\nstep s1\ncommit pay{to: acme}\nintent s1 pay{to: ACME}"
+    )
+    (folder / "ledger.jsonl").write_bytes(told.sealed())
+    rows: list[intentsfile.Row] = [*told.intents, *told.runs]
+    (folder / "intents.jsonl").write_bytes(intentsfile.write(told.intents_header, rows))
