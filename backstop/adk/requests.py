@@ -6,18 +6,17 @@ options and cache hints, which are not what the model is asked.
 
 A request repeats the whole conversation. The digest of a part is therefore remembered
 under what the part *holds* (its text, or its payload marshalled), never under an object's
-identity: callbacks may change a part in place, and then it is another key.
+identity alone: callbacks may change a part in place, and then it is another key.
 """
 
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
-from operator import countOf
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..core.canon import NotCanonical, canonical, parse, short
+from .retold import Told, is_told_again, told
 
 _REMEMBERED: Final = 65_536
 """Entries in the memory of digests, after which it starts anew."""
@@ -92,17 +91,17 @@ class RequestDigester:
     def __init__(self) -> None:
         self._parts: dict[tuple[object, ...], str] = {}
         self._contents: dict[tuple[object, ...], str] = {}
-        self._whole: dict[tuple[object, ...], str] = {}
-        self._payloads = _Payloads()
+        self._before: dict[str, list[Told | None]] = {}
         self._texts: dict[tuple[str, ...], str] = {}
 
     def digest(self, request: Any, counterparts: Counterparts | None = None) -> Digests:
         """The four digests of an `LlmRequest`, at a cost that grows with what is new in it."""
         config = request.config
+        instruction = self._instruction(config)
         return Digests(
-            instruction=self._instruction(config),
+            instruction=instruction,
             tools=self._tools(config),
-            contents=self._all_contents(request.contents or (), counterparts),
+            contents=self._all_contents(request.contents or (), counterparts, instruction),
             settings=self._settings(request.model, config),
         )
 
@@ -141,21 +140,32 @@ class RequestDigester:
             _remember(self._texts, key, digest)
         return digest
 
-    def _all_contents(self, contents: Sequence[Any], counterparts: Counterparts | None) -> str:
-        told = _Retelling(counterparts) if counterparts else None
+    def _all_contents(
+        self, contents: Sequence[Any], counterparts: Counterparts | None, whose: str
+    ) -> str:
+        if counterparts:
+            retelling = _Retelling(counterparts)
+            digests = [self._content(content, retelling) for content in contents]
+        else:
+            digests = self._told_again(contents, self._before.setdefault(whose, []))
         # The comma keeps two digests from looking like one long digest.
-        return short(",".join([self._content(content, told) for content in contents]))
+        return short(",".join(digests))
+
+    def _told_again(self, contents: Sequence[Any], before: list[Told | None]) -> list[str]:
+        """The digests of contents that mostly stand where they stood in the request `before`."""
+        before += [None] * (len(contents) - len(before))
+        digests = []
+        for place, content in enumerate(contents):
+            known = before[place]
+            if known is not None and is_told_again(known, content):
+                digests.append(known.digest)
+                continue
+            digest = self._content(content, None)
+            before[place] = told(content, digest)
+            digests.append(digest)
+        return digests
 
     def _content(self, content: Any, told: _Retelling | None) -> str:
-        if told is not None or (whole := _whole_key(content, self._payloads)) is None:
-            return self._by_parts(content, told)
-        digest = self._whole.get(whole)
-        if digest is None:
-            digest = self._by_parts(content, told)
-            _remember(self._whole, whole, digest)
-        return digest
-
-    def _by_parts(self, content: Any, told: _Retelling | None) -> str:
         parts = [self._part(part, told) for part in content.parts or ()]
         key = (content.role, *parts)
         digest = self._contents.get(key)
@@ -215,72 +225,6 @@ class _Retelling:
             return part
         told = response.model_copy(update={"name": name})
         return part.model_copy(update={"function_response": told})
-
-
-class _Payloads:
-    """Spells payloads so that different ones have different spellings.
-
-    One that is the same object as before and still equals the copy that was kept is spelled
-    as before: spelling it anew costs more, and is told to every audit hook.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[object, object, bytes]] = {}
-
-    def spell(self, payload: object) -> bytes:
-        """The spelling. Raises `ValueError` for what is not of plain types."""
-        known = self._known.get(id(payload))
-        if known is not None and known[0] is payload and known[1] == payload:
-            return known[2]
-        spelled = marshal.dumps(payload, 2)
-        if isinstance(payload, dict) and _is_told_apart(payload):
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[id(payload)] = (payload, deepcopy(payload), spelled)
-        return spelled
-
-
-def _is_told_apart(value: object) -> bool:
-    """Whether `==` tells `value` from all others: not where a flag could stand for 0 or 1."""
-    if isinstance(value, dict | list):
-        inner: Iterable[object] = value.values() if isinstance(value, dict) else value
-        return type(value) in {dict, list} and all(_is_told_apart(one) for one in inner)
-    return type(value) is str or value is None or (_is_number(value) and value not in {0, 1})
-
-
-def _is_number(value: object) -> bool:
-    return type(value) in {int, float}
-
-
-def _whole_key(content: Any, payloads: _Payloads) -> tuple[object, ...] | None:
-    """What a content of one plain part holds, as a dictionary key; None for any other.
-
-    A conversation is made of these, and all of it is told in every request: this must take
-    but a fraction of the time in which the framework tells it.
-    """
-    parts = content.parts
-    if parts is None or len(parts) != 1:
-        return None
-    held = parts[0].__dict__
-    if countOf(held.values(), None) != len(held) - 1:
-        return None
-    if (text := held["text"]) is not None:
-        return (content.role, text)
-    try:
-        if (called := held["function_call"]) is not None:
-            rest = called.__dict__
-            used = (rest["id"], rest["name"], rest["args"])
-            key = (content.role, "call", used[1], payloads.spell(used[2]))
-        elif (answered := held["function_response"]) is not None:
-            rest = answered.__dict__
-            used = (rest["id"], rest["name"], rest["response"])
-            key = (content.role, "response", used[1], payloads.spell(used[2]))
-        else:
-            return None
-    except ValueError:
-        return None
-    # Whatever else is said there, such as parts of a response, is not in the key.
-    return key if countOf(rest.values(), None) == len(rest) - 3 + used.count(None) else None
 
 
 def _part_key(part: Any) -> tuple[object, ...] | None:

@@ -209,6 +209,25 @@ def test_one_value_put_in_place_of_another_is_digested_anew(before: object, afte
     assert digester.digest(asked) == digest(asked)
 
 
+def test_a_conversation_told_again_in_copies_is_recognised_wherever_it_moved() -> None:
+    digester = RequestDigester()
+    signed = call("pay", amount=7)
+    assert signed.parts is not None
+    signed.parts[0].thought_signature = b"signed"
+    turns = [text("go"), signed, answer("pay", ok="yes"), text("done", role="model")]
+
+    def copies(contents: list[types.Content]) -> list[types.Content]:
+        """As the framework hands them over: shallow, sharing what they hold."""
+        return [
+            one.model_copy(update={"parts": [part.model_copy() for part in one.parts or ()]})
+            for one in contents
+        ]
+
+    for told in (turns, turns, [text("before"), *turns], turns[2:], turns[::-1], turns):
+        asked = request(*copies(told))
+        assert digester.digest(asked) == digest(asked)
+
+
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.decimals(-9, 9, places=2),
     lambda inner: (
