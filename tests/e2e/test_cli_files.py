@@ -296,7 +296,12 @@ def test_a_listing_ends_quietly_when_its_reader_has_seen_enough(
 def test_ctrl_c_is_one_line(tmp_path: Path) -> None:
     fifo = tmp_path / "never.jsonl"
     os.mkfifo(fifo)
-    command = [sys.executable, "-m", "backstop", "ledger", "verify", str(fifo)]
+    # Where the tests run in a background job, Ctrl-C is ignored and that is inherited.
+    listening = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from backstop.cli import main; main()"
+    )
+    command = [sys.executable, "-c", listening, "ledger", "verify", str(fifo)]
     # Opening the writing end succeeds once the command waits for bytes.
     with (
         subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT, text=True) as running,
