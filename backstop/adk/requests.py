@@ -21,6 +21,9 @@ from .retold import Told, is_told_again, told
 _REMEMBERED: Final = 65_536
 """Entries in the memory of digests, after which it starts anew."""
 
+_VOICES: Final = 16
+"""Agents whose last request is remembered, told apart by their tools."""
+
 _NOT_SETTINGS: Final = {
     "abort_signal",
     "cached_content",
@@ -97,11 +100,12 @@ class RequestDigester:
     def digest(self, request: Any, counterparts: Counterparts | None = None) -> Digests:
         """The four digests of an `LlmRequest`, at a cost that grows with what is new in it."""
         config = request.config
-        instruction = self._instruction(config)
+        tools = self._tools(config)
         return Digests(
-            instruction=instruction,
-            tools=self._tools(config),
-            contents=self._all_contents(request.contents or (), counterparts, instruction),
+            instruction=self._instruction(config),
+            tools=tools,
+            # Agents take turns; instructions change with the state, tools hardly ever.
+            contents=self._all_contents(request.contents or (), counterparts, tools),
             settings=self._settings(request.model, config),
         )
 
@@ -147,6 +151,8 @@ class RequestDigester:
             retelling = _Retelling(counterparts)
             digests = [self._content(content, retelling) for content in contents]
         else:
+            if len(self._before) > _VOICES:
+                self._before.clear()
             digests = self._told_again(contents, self._before.setdefault(whose, []))
         # The comma keeps two digests from looking like one long digest.
         return short(",".join(digests))
