@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from backstop.core.canon import Json, canonical, short
 from backstop.core.fields import difference, fold, pointers
-from backstop.core.history import MAY_BE_OUT, History, Outcome
+from backstop.core.history import History, Outcome
 from backstop.core.identity import Declaration, Scope, suggest
 from backstop.core.intents import FromLedger, Intent, RunReplayed
 from backstop.core.keying import (
@@ -149,7 +149,7 @@ def compare(
         matched=judge.matched,
         absorbed=judge.absorbed,
         failed=len(found.spent),
-        in_doubt=sum(row.source.outcome in MAY_BE_OUT - {Outcome.COMMITTED} for row in rows),
+        in_doubt=sum(row.source.is_in_doubt for row in rows),
         recorded_twice=judge.recorded_twice,
         effects=sum(row.source.outcome is Outcome.COMMITTED for row in rows),
         intents=len(calls),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import compress
 from typing import Final, TypeAlias
 
 import msgspec
@@ -63,9 +64,6 @@ EFFECT_KINDS: Final = (
 )
 """The events that `effect_rows` looks at."""
 
-MAY_BE_OUT: Final = frozenset({Outcome.COMMITTED, Outcome.IN_DOUBT, Outcome.OPEN})
-"""Rows that match and pair like committed ones (semantics.md G2)."""
-
 
 class Row(msgspec.Struct, kw_only=True, eq=False):
     """One call of an effect that history holds; `index` is its claim's place in the ledger.
@@ -99,6 +97,16 @@ class Row(msgspec.Struct, kw_only=True, eq=False):
     actions: msgspec.Raw = NOTHING
     within: str = ""
     settled: int | None = None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """May it be out, without anybody knowing?"""
+        return self.outcome is Outcome.IN_DOUBT or self.outcome is Outcome.OPEN
+
+    @property
+    def may_be_out(self) -> bool:
+        """Does it match and pair like a committed one (semantics.md G2)?"""
+        return self.outcome is Outcome.COMMITTED or self.is_in_doubt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,8 +157,9 @@ class _Effects:
     def feed(self, events: Sequence[Event]) -> None:
         handlers = self._handlers
         start = self.history.events
-        # Most events are no effects: they are passed over without a call.
-        for index, event in [(i, e) for i, e in enumerate(events, start) if type(e) in handlers]:
+        # Most events are no effects: they are told by their type and passed over in C.
+        told = map(handlers.__contains__, map(type, events))
+        for index, event in compress(enumerate(events, start), told):
             handlers[type(event)](event, index)
         self.history.events = start + len(events)
 

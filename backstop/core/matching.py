@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from backstop.core.canon import canonical
 from backstop.core.fields import pointers
-from backstop.core.history import MAY_BE_OUT, Outcome
+from backstop.core.history import Outcome
 from backstop.core.intents import Answered
 from backstop.core.keying import Call, IntentCall, RowCall, Rules, S
 from backstop.core.pairing import pair
@@ -44,16 +44,19 @@ class Matching:
 def match(rows: Sequence[RowCall], intents: Sequence[IntentCall], rules: Rules) -> Matching:
     """Match every call of two files, in the order of G1."""
     found = Matching()
-    out = [row for row in rows if row.source.outcome in MAY_BE_OUT]
-    not_out = [row for row in rows if row.source.outcome not in MAY_BE_OUT]
-    went = {(row.group, row.key): row for row in reversed(out)}
+    every = [row for row in rows if row.source.may_be_out]
+    not_out = [row for row in rows if not row.source.may_be_out]
     left = sorted(intents, key=_surest_first)
     answered = _answered_by(not_out) if rules.replayed else {}
     # An intent that met a failure cannot stand for the success that came after it: a version
     # that gives up would look like one that did the work (ADR 0008).
     left = _spend(left, answered, found.spent, _exact)
-    out, left = _take(out, left, found.same, _exact_in_step)
+    out, left = _take(every, left, found.same, _exact_in_step)
     out, left = _take(out, left, found.same, _exact)
+    if not left:
+        found.rows = out
+        return found
+    went = {(row.group, row.key): row for row in reversed(every)}
     out, left = _take_closest(out, left, found.changed)
     left = _spend(left, answered, found.spent, _key)
     left = _split_repeats(left, went, found.repeats)
@@ -248,6 +251,8 @@ def _pair_rest(
 
 def surplus_commits(found: Matching) -> tuple[list[RowCall], list[RowCall]]:
     """Rows left over, parted into those missed and those that history holds twice (G8)."""
+    if not found.rows:
+        return [], []
     matched = {_exact_in_step(row) for row, _ in found.same}
     missed: list[RowCall] = []
     twice: list[RowCall] = []
