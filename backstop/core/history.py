@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import compress
 from typing import Final, TypeAlias
 
 import msgspec
@@ -48,21 +47,6 @@ class Outcome(StrEnum):
     IN_DOUBT = "in_doubt"
     OPEN = "open"
     BLOCKED = "blocked"
-
-
-EFFECT_KINDS: Final = (
-    RunOpened,
-    RunClosed,
-    StepStarted,
-    EffectClaimed,
-    EffectCommitted,
-    EffectFailed,
-    EffectInDoubt,
-    EffectResolved,
-    CallAnswered,
-    CallBlocked,
-)
-"""The events that `effect_rows` looks at."""
 
 
 class Row(msgspec.Struct, kw_only=True, eq=False):
@@ -128,6 +112,14 @@ class History:
         return sum(row.outcome is Outcome.COMMITTED for row in self.rows)
 
 
+class StepPlace(msgspec.Struct, frozen=True, tag_field="t", tag="step_started", gc=False):
+    """As much of `StepStarted` as a row needs: reading no more of it saves a twentieth."""
+
+    run: str
+    step: str
+    cursor: int
+
+
 class _Effects:
     """Builds rows from claims and what settled them."""
 
@@ -135,45 +127,25 @@ class _Effects:
         self.history = History()
         self._cursors: dict[tuple[str, str], int] = {}
         self._unsettled: dict[tuple[str, str], list[Row]] = {}
-        self._handlers: Mapping[type, Callable[..., None]] = dict(
-            zip(
-                EFFECT_KINDS,
-                (
-                    self._opened,
-                    self._closed,
-                    self._stepped,
-                    self._claimed,
-                    self._committed,
-                    self._failed,
-                    self._doubted,
-                    self._resolved,
-                    self._answered,
-                    self._blocked,
-                ),
-                strict=True,
-            )
-        )
 
     def feed(self, events: Sequence[Event]) -> None:
-        handlers = self._handlers
         start = self.history.events
-        # Most events are no effects: they are told by their type and passed over in C.
-        told = map(handlers.__contains__, map(type, events))
-        for index, event in compress(enumerate(events, start), told):
-            handlers[type(event)](event, index)
+        for index, event in enumerate(events, start):
+            if type(event) in _HANDLERS:  # most are no effects
+                _HANDLERS[type(event)](self, event, index)
         self.history.events = start + len(events)
 
-    def _opened(self, event: RunOpened, _: int) -> None:
+    def opened(self, event: RunOpened, _: int) -> None:
         self.history.runs.append(event.run)
         self.history.open.add(event.run)
 
-    def _closed(self, event: RunClosed, _: int) -> None:
+    def closed(self, event: RunClosed, _: int) -> None:
         self.history.open.discard(event.run)
 
-    def _stepped(self, event: StepStarted, _: int) -> None:
+    def stepped(self, event: StepStarted | StepPlace, _: int) -> None:
         self._cursors[event.run, event.step] = event.cursor
 
-    def _claimed(self, event: EffectClaimed, index: int) -> None:
+    def claimed(self, event: EffectClaimed, index: int) -> None:
         row = self._row(event, index, Outcome.OPEN, guarded=bool(event.owner), fence=event.fence)
         waiting = self._unsettled.setdefault((event.run, event.key), [])
         if row.guarded and waiting and waiting[-1].fence < row.fence:
@@ -182,10 +154,10 @@ class _Effects:
         waiting.append(row)
         self.history.rows.append(row)
 
-    def _answered(self, event: CallAnswered, _: int) -> None:
+    def answered(self, event: CallAnswered, _: int) -> None:
         self.history.answered.append(event)
 
-    def _blocked(self, event: CallBlocked, index: int) -> None:
+    def blocked(self, event: CallBlocked, index: int) -> None:
         if event.by == BY_AGENT:
             return  # what another version asks there is not blocked: nothing stands for it
         self.history.rows.append(self._row(event, index, Outcome.BLOCKED, guarded=True, fence=0))
@@ -238,25 +210,25 @@ class _Effects:
         row.outcome = outcome
         self._unsettled[row.run, row.key].remove(row)
 
-    def _committed(self, event: EffectCommitted, index: int) -> None:
+    def committed(self, event: EffectCommitted, index: int) -> None:
         row = self._settle(event, index)
         row.result, row.state_delta, row.error = event.result, event.state_delta, None
         row.actions = event.actions
         self._done(row, Outcome.COMMITTED)
 
-    def _failed(self, event: EffectFailed, index: int) -> None:
+    def failed(self, event: EffectFailed, index: int) -> None:
         row = self._settle(event, index)
         row.error, row.result = event.error, event.result
         row.state_delta, row.actions = event.state_delta, event.actions
         self._done(row, Outcome.FAILED)
 
-    def _doubted(self, event: EffectInDoubt, index: int) -> None:
+    def doubted(self, event: EffectInDoubt, index: int) -> None:
         # Stays unsettled: the late owner, a probe or a person may still say what happened.
         row = self._settle(event, index)
         row.outcome = Outcome.IN_DOUBT
         row.error = Failure(type="InDoubt", message=event.reason)
 
-    def _resolved(self, event: EffectResolved, index: int) -> None:
+    def resolved(self, event: EffectResolved, index: int) -> None:
         row = self._settle(event, index)
         match event.to:
             case "committed":
@@ -268,6 +240,26 @@ class _Effects:
             case _:
                 # Reopened: it may be out all the same, so the row stays in doubt.
                 self._done(row, Outcome.IN_DOUBT)
+
+
+# Functions, not methods bound to an instance: a builder that held its own methods would be a
+# cycle, and the ledger's bytes would stay until the collector came by.
+_HANDLERS: Final[Mapping[type[msgspec.Struct], Callable[..., None]]] = {
+    RunOpened: _Effects.opened,
+    RunClosed: _Effects.closed,
+    StepStarted: _Effects.stepped,
+    StepPlace: _Effects.stepped,
+    EffectClaimed: _Effects.claimed,
+    EffectCommitted: _Effects.committed,
+    EffectFailed: _Effects.failed,
+    EffectInDoubt: _Effects.doubted,
+    EffectResolved: _Effects.resolved,
+    CallAnswered: _Effects.answered,
+    CallBlocked: _Effects.blocked,
+}
+
+EFFECT_KINDS: Final = tuple(kind for kind in _HANDLERS if kind is not StepStarted)
+"""The events that `effect_rows` looks at, one kind for each tag."""
 
 
 def effect_rows(batches: Iterable[Sequence[Event]]) -> History:

@@ -31,15 +31,18 @@ _HEADER: Final = msgspec.json.Decoder(Header | Seal)
 EVENT: Final = msgspec.json.Decoder(Event)
 
 
-def _passed_over(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    """A stand-in for an event of a kind of which only the tag is looked at."""
-    tag = kind.__struct_config__.tag
-    return msgspec.defstruct(f"Other{kind.__name__}", [], tag_field="t", tag=tag, gc=False)
+def _passed_over() -> list[type[msgspec.Struct]]:
+    """Stand-ins for the events of which only the tag is looked at."""
+    looked_at = {kind.__struct_config__.tag for kind in EFFECT_KINDS}
+    tags = (kind.__struct_config__.tag for kind in get_args(Event))
+    return [
+        msgspec.defstruct(f"Other_{tag}", [], tag_field="t", tag=tag, gc=False)
+        for tag in tags
+        if tag not in looked_at
+    ]
 
 
-EFFECT: Final = msgspec.json.Decoder(
-    Union[(*EFFECT_KINDS, *(_passed_over(k) for k in get_args(Event) if k not in EFFECT_KINDS))]
-)
+EFFECT: Final = msgspec.json.Decoder(Union[(*EFFECT_KINDS, *_passed_over())])
 """Decodes what `history.effect_rows` looks at, and steps over all else at half the cost."""
 
 _SEAL: Final = msgspec.json.Decoder(Seal | Header)

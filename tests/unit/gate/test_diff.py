@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from dataclasses import replace
 from typing import Any
@@ -370,3 +371,19 @@ def test_only_what_was_committed_counts_as_asked_for_by_a_ledger() -> None:
     )
     verdict = diff(failed, failed, policy=POLICY)
     assert (verdict.counts["match"], verdict.judged) == (1, ())
+
+
+def test_a_verdict_leaves_nothing_for_the_garbage_collector() -> None:
+    """A cycle would hold the bytes of each ledger until the collector runs: memory and time."""
+    baseline, candidate = ledger(1, 2), ledger(1, 3)
+    gc.collect()
+    gc.disable()
+    try:
+        diff(baseline, candidate, policy=POLICY)
+        assert gc.collect() == 0
+        cycle: list[object] = []
+        cycle.append(cycle)
+        del cycle
+        assert gc.collect() > 0, "the collector must be able to find a cycle"
+    finally:
+        gc.enable()
