@@ -119,7 +119,7 @@ def run_gate(
 
     from backstop.core.divergence import Kind
     from backstop.gate.request import GateRequest, ReplayRequest
-    from backstop.wiring import gate
+    from backstop.wiring.gating import gate
 
     request = ReplayRequest(
         config=Path(config),

@@ -8,3 +8,11 @@ from datetime import UTC, datetime
 def now() -> datetime:
     """The current instant, timezone-aware, in UTC."""
     return datetime.now(UTC)
+
+
+class SystemClock:
+    """The `Clock` of production."""
+
+    def now(self) -> datetime:
+        """The current instant, timezone-aware, in UTC."""
+        return now()

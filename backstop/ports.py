@@ -6,9 +6,10 @@ the work could not be done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -23,7 +24,9 @@ from backstop.core.events import (
     EffectResolved,
     Event,
     Failure,
+    Header,
 )
+from backstop.core.lifecycle import Phase
 
 
 class Clock(Protocol):
@@ -71,9 +74,22 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InDoubt:
-    """It may have happened; it never runs again by itself."""
+    """It may have happened; it never runs again by itself.
+
+    `fence` is the record's, `capability`, `retention_s` and `settle_s` are those of the claim
+    that ended in doubt: what was not claimed as keyed was not sent with a key. `age_s` is how
+    long it has been in doubt, `claim_age_s` how long ago it was first claimed, both by the
+    store's time. `gone` says that whoever ran it provably runs no more.
+    """
 
     reason: str
+    fence: int = 0
+    capability: str = ""
+    retention_s: float = 0
+    settle_s: float = 0
+    age_s: float = 0
+    claim_age_s: float = 0
+    gone: bool = False
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,17 +106,37 @@ Settlement: TypeAlias = EffectCommitted | EffectFailed | EffectInDoubt | EffectR
 
 
 class LedgerStore(Protocol):
-    """Keeps the ledger, and decides who may run an effect. It stamps events with its own time."""
+    """Keeps the ledger, and decides who may run an effect. It stamps events with its own time.
 
-    def append(self, event: Event) -> None:
-        """Add a fact that is not about an effect's record; its `at` is set here."""
+    `header` says whose ledger it is and holds every declaration that rows were written under.
+    `blocking` says that its methods wait for a network, and do not belong on an event loop.
+    """
+
+    @property
+    def header(self) -> Header:
+        """Whose ledger it is, and under which rules its rows were written."""
+        ...
+
+    @property
+    def blocking(self) -> bool:
+        """Does it wait for a network?"""
+        ...
+
+    def append(self, event: Event) -> bool:
+        """Add a fact that is not about an effect's record; its `at` is set here.
+
+        False, and nothing added, if the run says it already and can say it only once (`once`).
+        Raises `BackstopError` (``cursor-held``) for a cursor over an effect of its step, or one
+        that it names, that is not decided (I4).
+        """
         ...
 
     def claim(self, intent: EffectClaimed) -> Claim | Answer:
         """Take the right to run `intent`, or say why not; `at` and `fence` are set here.
 
-        `intent.owner` is a token of this one attempt. A claim whose owner is gone becomes
-        in doubt. Raises `BackstopError` if the store cannot decide.
+        A claim whose owner is gone, or whose lease is over where nobody can see its owner,
+        becomes in doubt. What is committed is granted again, once for each override. Raises
+        `BackstopError` if the store cannot decide.
         """
         ...
 
@@ -115,6 +151,71 @@ class LedgerStore(Protocol):
     def read(self, run: str | None = None) -> Iterator[Event]:
         """The events of one run, or of all, in the order in which they happened."""
         ...
+
+
+class Liveness(Enum):
+    """What can be seen of the owner of a claim."""
+
+    ALIVE = auto()
+    GONE = auto()
+    """Provably: it will never act again."""
+    UNKNOWN = auto()
+    """It runs, or ran, where nobody here can look: only its lease tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where one effect stands in a store: its claim in force, and what can be seen of its owner.
+
+    `since_s` is how long ago it last moved, by the store's time; `settled` is what moved it
+    last, None while it runs.
+    """
+
+    claimed: EffectClaimed
+    phase: Phase
+    fence: int
+    owner: Liveness
+    since_s: float
+    settled: Settlement | None
+
+
+class Custody(Protocol):
+    """Who holds what: for the person who decides what is in doubt."""
+
+    def standings(self, key: str | None = None) -> Iterator[Standing]:
+        """Every effect that is not decided, oldest first; or the effect of `key`, decided or not.
+
+        `key` may be the beginning of one.
+        """
+        ...
+
+
+class Stamped(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """An event on its way out of a store. All stamps of a ledger, sorted, are its order.
+
+    `stamp` never falls along cause and effect; `tie` tells equal stamps apart, the same way at
+    each look.
+    """
+
+    stamp: int
+    tie: str
+    line: bytes
+
+
+class Snapshots(Protocol):
+    """Lets a ledger be pulled as it was at one instant, part by part."""
+
+    def parts(self, at: datetime) -> Sequence[str]:
+        """Names of the parts that make the ledger, the same ones at each call for one instant."""
+        ...
+
+    def pull(self, part: str, *, at: datetime) -> Iterator[Stamped]:
+        """The events of one part up to `at`, in no order; the same ones at each call."""
+        ...
+
+
+class Store(LedgerStore, Custody, Snapshots, Protocol):
+    """All that an adapter of a store offers."""
 
 
 class Conversation(Protocol):

@@ -23,7 +23,7 @@ def gate(
     output: Path | None,
 ) -> int:
     """Judge a version and report; the exit code."""
-    from backstop.wiring import gate as judge
+    from backstop.wiring.gating import gate as judge
 
     keep_apart(output, *_read_by(request), option="--output")
     if output is not None:
@@ -40,7 +40,7 @@ def gate(
 
 def replay(request: ReplayRequest, *, out: Path) -> str:
     """Replay a version, write its intents to `out`; what came of it, in one line."""
-    from backstop.wiring import replay as play
+    from backstop.wiring.gating import replay as play
 
     keep_apart(out, *_read_by(request), option="--out")
     check_writable(out)

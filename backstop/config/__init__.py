@@ -46,6 +46,7 @@ class Agent:
     name: str
     path: Path | None
     ledger: str | None
+    store: str | None
     guarded: bool
     namespace: Namespace
     declarations: Mapping[str, Declaration]
@@ -183,10 +184,14 @@ def _agent(name: str, model: AgentModel, root: Path) -> Agent:
     ledger = model.ledger
     if ledger is not None and "://" not in ledger:
         ledger = str(root / ledger)
+    store = model.store
+    if store is None and ledger is not None and "://" in ledger:
+        store = ledger
     return Agent(
         name=name,
         path=None if model.path is None else root / model.path,
         ledger=ledger,
+        store=store,
         guarded=model.guarded,
         namespace=Namespace(agent=name, app=model.app, tenant=model.tenant),
         declarations={tool: _declaration(tool, said) for tool, said in model.tools.items()},

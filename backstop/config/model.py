@@ -105,6 +105,11 @@ class AgentModel(_Model):
 
     path: Text | None = Field(default=None, description="The ADK agent folder.")
     ledger: Text | None = Field(default=None, description="A ledger file, or a store's URL.")
+    store: Text | None = Field(
+        default=None,
+        description="Where the guard writes in production: a store's URL; that of `ledger` where "
+        "this is left out and it is one.",
+    )
     guarded: bool = Field(
         default=False,
         description="The guard ran in production: repeats of a key are absorbed.",

@@ -192,8 +192,11 @@ class ToolRead(_Event, frozen=True, tag="read"):
 class EffectClaimed(_Event, frozen=True, tag="effect_claimed"):
     """The exclusive right to run an intent was taken, before the tool ran.
 
-    `owner` is empty where no guard stood (imported rows). `lease_s` is in seconds. `within`
-    is the key of the call in whose body this one was made.
+    `owner` is empty where no guard stood (imported rows). `within` is the key of the call in
+    whose body this one was made. `override` are the fields that say "yes, again", as canonical
+    JSON. `capability` is what the tool can do about a doubt: ``keyed``, ``probe`` or nothing;
+    `lease_s`, `retention_s` and `settle_s` are seconds: until a claim lapses whose owner cannot
+    be seen, for which a provider remembers our key, and until a probe's "no" counts.
     """
 
     step: str
@@ -212,6 +215,9 @@ class EffectClaimed(_Event, frozen=True, tag="effect_claimed"):
     span: str = ""
     override: str | None = None
     within: str = ""
+    capability: str = ""
+    retention_s: float = 0
+    settle_s: float = 0
 
 
 class EffectCommitted(_Event, frozen=True, tag="effect_committed"):
@@ -245,11 +251,15 @@ class EffectFailed(_Event, frozen=True, tag="effect_failed"):
 
 
 class EffectInDoubt(_Event, frozen=True, tag="effect_in_doubt"):
-    """The effect may have happened; it never runs again by itself."""
+    """The effect may have happened; it never runs again by itself.
+
+    `running` says that its body may still be at it: its caller was cancelled.
+    """
 
     key: str
     reason: str
     fence: int = 1
+    running: bool = False
 
 
 class EffectResolved(_Event, frozen=True, tag="effect_resolved"):
@@ -260,6 +270,18 @@ class EffectResolved(_Event, frozen=True, tag="effect_resolved"):
     by: str
     fence: int = 1
     reason: str = ""
+    result: msgspec.Raw = NOTHING
+
+
+class EffectFenced(_Event, frozen=True, tag="effect_fenced"):
+    """The effect happened under a claim that had been superseded: it may be out twice.
+
+    `fence` is that of the superseded claim. It changes nobody's record: it is what a person
+    must know.
+    """
+
+    key: str
+    fence: int
     result: msgspec.Raw = NOTHING
 
 
@@ -337,6 +359,7 @@ Event: TypeAlias = (
     | EffectFailed
     | EffectInDoubt
     | EffectResolved
+    | EffectFenced
     | CallAnswered
     | CallBlocked
     | SessionKept
@@ -346,3 +369,23 @@ Event: TypeAlias = (
 )
 
 Line: TypeAlias = Header | Event | Seal
+
+
+def once(event: Event) -> str | None:
+    """What this event is within its run, if a run can have it only once; None if it may recur.
+
+    Of two workers that say the same thing of a run, one is on record.
+    """
+    match event:
+        case RunOpened():
+            return "opened"
+        case RunClosed():
+            return "closed"
+        case StepStarted(step=step):
+            return f"step {step}"
+        case AttemptStarted(step=step, attempt=attempt):
+            return f"attempt {attempt} of {step}"
+        case CursorAdvanced(cursor=cursor):
+            return f"cursor {cursor}"
+        case _:
+            return None

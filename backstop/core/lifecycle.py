@@ -2,9 +2,11 @@
 
 Theory of operation: a key starts ABSENT and has one record (I1). Whoever wants to run the
 effect claims it, which raises the fence (I2); only the holder of the current fence may
-settle it (I3). COMMITTED and FAILED are ends: nothing leads out of them. A claim that ended
-without a known outcome is IN_DOUBT; no claim leads out of it, only its late owner or a
-person does (I5). A cursor may pass COMMITTED and FAILED only (I4, `decided`).
+settle it (I3). COMMITTED and FAILED are ends: nothing leads out of them but, of the first, a
+deliberate repeat, whose reason is on record (ADR 0019). A claim that ended without a known
+outcome is IN_DOUBT; no claim leads out of it, only its late owner, or whoever may resolve it:
+a person, a probe, a provider that acts once on our key (I5). A cursor may pass COMMITTED and
+FAILED only (I4, `decided`).
 
 Stores ask `advance` before they write, and `ledger verify` asks `Lives` about what was
 written, so both follow the same table.
@@ -50,6 +52,7 @@ class Move(StrEnum):
     RESERVE = "reserve"
     START = "start"
     CLAIM = "claim"
+    REPEAT = "repeat on purpose"
     COMMIT = "commit"
     FAIL = "fail"
     FAIL_FOR_NOW = "fail for now"
@@ -70,6 +73,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Move], Phase]] = {
     (Phase.RETRYABLE, Move.CLAIM): Phase.EXECUTING,
     (Phase.REOPENED, Move.CLAIM): Phase.EXECUTING,
     (Phase.EXECUTING, Move.CLAIM): Phase.EXECUTING,  # keyed or probed takeover: its owner is gone
+    (Phase.COMMITTED, Move.REPEAT): Phase.EXECUTING,
     (Phase.EXECUTING, Move.COMMIT): Phase.COMMITTED,
     (Phase.EXECUTING, Move.FAIL): Phase.FAILED,
     (Phase.EXECUTING, Move.FAIL_FOR_NOW): Phase.RETRYABLE,
@@ -80,7 +84,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Move], Phase]] = {
     (Phase.IN_DOUBT, Move.REOPEN): Phase.REOPENED,
 }
 
-RAISES_FENCE: Final = frozenset({Move.RESERVE, Move.CLAIM, Move.REOPEN})
+RAISES_FENCE: Final = frozenset({Move.RESERVE, Move.CLAIM, Move.REPEAT, Move.REOPEN})
 """Moves that need a higher fence than the record's; all others need the record's own."""
 
 _DECIDED: Final = frozenset({Phase.COMMITTED, Phase.FAILED})
@@ -136,6 +140,13 @@ _RESOLUTIONS: Final[Mapping[str, Move]] = {
 }
 
 
+def repeats(event: Event, phase: Phase) -> bool:
+    """Whether this claim deliberately does again what is committed: it says "yes, again"."""
+    return (
+        phase is Phase.COMMITTED and isinstance(event, EffectClaimed) and event.override is not None
+    )
+
+
 def move_of(event: Event) -> tuple[str, Move, int] | None:
     """Key, move and fence of an event that changes an effect's record; None for any other.
 
@@ -187,6 +198,8 @@ class Lives:
         life = self._lives.get(key, UNBORN)
         if not self._guarded:
             life, fence = self._unfenced(key, life, move)
+        elif move is Move.CLAIM and repeats(event, life.phase):
+            move = Move.REPEAT
         after = advance(life, move, fence=fence)
         if isinstance(after, Illegal):
             return after

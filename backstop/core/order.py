@@ -15,6 +15,7 @@ from backstop.core.events import (
     EffectClaimed,
     EffectCommitted,
     EffectFailed,
+    EffectFenced,
     EffectInDoubt,
     EffectResolved,
     Event,
@@ -77,7 +78,13 @@ class Order:
         match event:
             case Checkpointed() | TrustBroken() | Recovered():
                 return None  # the mesh judges runs from outside, also closed ones
-            case EffectCommitted() | EffectFailed() | EffectInDoubt() | EffectResolved():
+            case (
+                EffectCommitted()
+                | EffectFailed()
+                | EffectInDoubt()
+                | EffectResolved()
+                | EffectFenced()
+            ):
                 # A late owner, or a person, may settle after the run was given up.
                 known = event.run in self._open or event.run in self._closed
                 return None if known else f"run {event.run!r} was never opened"

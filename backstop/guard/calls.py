@@ -13,7 +13,7 @@ from backstop.core.canon import NotCanonical, canonical
 from backstop.core.events import BY_AGENT, CallBlocked, EffectClaimed, Failure, ToolRead
 from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
 from backstop.errors import BackstopError, IdentityError
-from backstop.guard.claim import Produced
+from backstop.guard.desk import Produced
 from backstop.guard.journal import Attempt, Journal, raw
 from backstop.ports import Answer, Conflict, Held, InDoubt, Recorded, Refused
 

@@ -2,56 +2,36 @@
 
 The store decides who may run; nothing here looks first and acts later. An error that the
 caller has not declared as "certainly no effect" leaves the effect in doubt, cancellation
-included, and what is in doubt never runs again by itself.
+included. What is in doubt never runs again by itself, unless the tool's capability makes that
+safe (`backstop.guard.capability`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
-import msgspec
-
-from backstop.core.events import (
-    BY_AGENT,
-    NOTHING,
-    CallAnswered,
-    CallBlocked,
-    EffectClaimed,
-    EffectCommitted,
-    EffectFailed,
-    EffectInDoubt,
-    Failure,
+from backstop.core.events import EffectClaimed
+from backstop.guard.capability import (
+    Capability,
+    Found,
+    Unknown,
+    claimed_with,
+    probing,
 )
-from backstop.ports import (
-    Answer,
-    Claim,
-    Conflict,
-    Held,
-    InDoubt,
-    LedgerStore,
-    Recorded,
-    Refused,
-)
+from backstop.guard.desk import Desk, NoEffectOn, Produced
+from backstop.ports import Answer, Claim, InDoubt, LedgerStore
 
-NoEffectOn: TypeAlias = tuple[type[Exception], ...]
-"""Exceptions of which the tool vouches that nothing happened."""
+R = TypeVar("R")
 
-ASKS_FIRST: Final = "ConfirmationRequested"
-"""Names the failure of a call that asked a person in place of acting."""
+_ROUNDS: Final = 3
+"""How often a doubt that others resolve at the same time is looked at anew."""
 
-
-class Produced(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call gave, serialised: this, never the live object, is handed on.
-
-    `actions` is what its body did to the flow of the run. `asked` is the question that it put
-    to a person in place of acting: nothing has happened then.
-    """
-
-    result: msgspec.Raw = NOTHING
-    state_delta: msgspec.Raw = NOTHING
-    actions: msgspec.Raw = NOTHING
-    asked: str | None = None
+_NO_ARGUMENTS: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 async def perform(
@@ -60,21 +40,26 @@ async def perform(
     call: Callable[[], Awaitable[Produced]],
     *,
     no_effect_on: NoEffectOn = (),
+    capability: Capability | None = None,
+    arguments: Mapping[str, Any] = _NO_ARGUMENTS,
 ) -> Answer:
     """Run `call` if the store grants the claim on `intent`; say how the effect stands.
 
     A declared no-effect error is settled as failed, may be tried again, and is raised on;
     any other `Exception` is settled and answered as in doubt; a cancellation is settled as
-    in doubt and raised on.
+    in doubt and raised on. What is in doubt is resolved as far as the tool's `capability`
+    allows; a probe is handed `arguments`.
     """
-    claim = _claim(store, intent)
+    desk = Desk(store=store, intent=claimed_with(intent, capability), no_effect_on=no_effect_on)
+    claim = await _claimed(desk, capability, arguments)
     if not isinstance(claim, Claim):
-        return claim
+        return await _asked(store, lambda: desk.answered(claim))
     try:
         produced = await call()
     except BaseException as error:  # noqa: BLE001 - settled first; what must be seen is raised on
-        return _fell(store, intent, claim, error, no_effect_on)
-    return _settled(store, intent, claim, produced)
+        fallen = error  # the name of an except clause is gone after it
+        return await _asked(store, lambda: desk.fell(claim, fallen))
+    return await _asked(store, lambda: desk.settled(claim, produced))
 
 
 def perform_now(
@@ -83,147 +68,107 @@ def perform_now(
     call: Callable[[], Produced],
     *,
     no_effect_on: NoEffectOn = (),
+    capability: Capability | None = None,
+    arguments: Mapping[str, Any] = _NO_ARGUMENTS,
 ) -> Answer:
     """`perform` for a call that does not wait."""
-    claim = _claim(store, intent)
+    desk = Desk(store=store, intent=claimed_with(intent, capability), no_effect_on=no_effect_on)
+    claim = _claimed_now(desk, capability, arguments)
     if not isinstance(claim, Claim):
-        return claim
+        return desk.answered(claim)
     try:
         produced = call()
     except BaseException as error:  # noqa: BLE001 - settled first; what must be seen is raised on
-        return _fell(store, intent, claim, error, no_effect_on)
-    return _settled(store, intent, claim, produced)
+        return desk.fell(claim, error)
+    return desk.settled(claim, produced)
 
 
-def _claim(store: LedgerStore, intent: EffectClaimed) -> Claim | Answer:
-    """The claim, or the answer in its place, which is then on record."""
-    answer = store.claim(intent)
-    if not isinstance(answer, Claim):
-        store.append(
-            CallAnswered(
-                run=intent.run,
-                at="",
-                v=intent.v,
-                step=intent.step,
-                tool=intent.tool,
-                key=intent.key,
-                how=how(answer),
-                attempt=intent.attempt,
-                agent=intent.agent,
-                call=intent.call,
-                fingerprint=intent.fingerprint,
-            )
-        )
+async def _claimed(
+    desk: Desk, capability: Capability | None, arguments: Mapping[str, Any]
+) -> Claim | Answer:
+    answer: Claim | Answer = await _claim(desk)
+    for _ in range(_ROUNDS):
+        if capability is None or not isinstance(answer, InDoubt):
+            break
+        found: Found = Unknown()
+        if (ask := probing(capability)) is not None:
+            found = await _probed(ask, desk.intent.key, arguments)
+        ruled = await _asked(desk.store, partial(desk.resolved, capability, answer, found))
+        if ruled is not None:
+            return ruled
+        answer = await _claim(desk)
     return answer
 
 
-def how(answer: Answer) -> str:
-    """The word for `answer` in a `CallAnswered` row; a failure is as recorded as a success."""
-    match answer:
-        case Recorded() | Refused():
-            return "recorded"
-        case Held():
-            return "held"
-        case InDoubt():
-            return "in_doubt"
-        case Conflict():
-            return "conflict"
+def _claimed_now(
+    desk: Desk, capability: Capability | None, arguments: Mapping[str, Any]
+) -> Claim | Answer:
+    answer: Claim | Answer = desk.claim()
+    for _ in range(_ROUNDS):
+        if capability is None or not isinstance(answer, InDoubt):
+            break
+        found: Found = Unknown()
+        if (ask := probing(capability)) is not None:
+            found = _probed_now(ask, desk.intent.key, arguments)
+        if (ruled := desk.resolved(capability, answer, found)) is not None:
+            return ruled
+        answer = desk.claim()
+    return answer
 
 
-def _fell(
-    store: LedgerStore,
-    intent: EffectClaimed,
-    claim: Claim,
-    error: BaseException,
-    no_effect_on: NoEffectOn,
-) -> Answer:
-    """Settle a call that raised; hand the error on where the caller has to see it."""
-    if isinstance(error, no_effect_on):
-        failure = Failure(type=type(error).__name__, message=str(error))
-        store.settle(
-            EffectFailed(
-                run=claim.run,
-                at="",
-                v=intent.v,
-                key=claim.key,
-                error=failure,
-                fence=claim.fence,
-                final=False,
-            ),
-            claim=claim,
-        )
-        raise error
-    reason = f"{type(error).__name__}: {error}".removesuffix(": ")
-    store.settle(
-        EffectInDoubt(
-            run=claim.run, at="", v=intent.v, key=claim.key, reason=reason, fence=claim.fence
-        ),
-        claim=claim,
-    )
-    if isinstance(error, Exception):
-        return InDoubt(reason=reason)
-    raise error
+async def _probed(ask: Callable[..., Any], key: str, arguments: Mapping[str, Any]) -> Found:
+    """What the lookup says; one that fails, or says anything else, does not know."""
+    try:
+        if inspect.iscoroutinefunction(ask):
+            found = await ask(key, arguments)
+        else:
+            found = await asyncio.to_thread(ask, key, arguments)
+    except Exception:  # noqa: BLE001 - a lookup that fails knows nothing
+        return Unknown()
+    return found if isinstance(found, Found) else Unknown()
 
 
-def _settled(
-    store: LedgerStore, intent: EffectClaimed, claim: Claim, produced: Produced
-) -> Recorded:
-    given = Recorded(
-        result=produced.result, state_delta=produced.state_delta, actions=produced.actions
-    )
-    if produced.asked is None:
-        store.settle(
-            EffectCommitted(
-                run=claim.run,
-                at="",
-                v=intent.v,
-                key=claim.key,
-                fence=claim.fence,
-                result=given.result,
-                state_delta=given.state_delta,
-                actions=given.actions,
-            ),
-            claim=claim,
-        )
-    else:
-        _ask_first(store, intent, claim, given, produced.asked)
-    return given
+def _probed_now(ask: Callable[..., Any], key: str, arguments: Mapping[str, Any]) -> Found:
+    if inspect.iscoroutinefunction(ask):
+        return Unknown()  # nobody can wait here: what is in doubt stays so
+    try:
+        found = ask(key, arguments)
+    except Exception:  # noqa: BLE001 - a lookup that fails knows nothing
+        return Unknown()
+    return found if isinstance(found, Found) else Unknown()
 
 
-def _ask_first(
-    store: LedgerStore, intent: EffectClaimed, claim: Claim, given: Recorded, question: str
-) -> None:
-    """The tool waits for a person: the call is free to be made once there is an answer."""
-    store.settle(
-        EffectFailed(
-            run=claim.run,
-            at="",
-            v=intent.v,
-            key=claim.key,
-            error=Failure(type=ASKS_FIRST, message=question),
-            fence=claim.fence,
-            final=False,
-            result=given.result,
-            state_delta=given.state_delta,
-            actions=given.actions,
-        ),
-        claim=claim,
-    )
-    store.append(
-        CallBlocked(
-            run=intent.run,
-            at="",
-            v=intent.v,
-            step=intent.step,
-            tool=intent.tool,
-            key=intent.key,
-            by=BY_AGENT,
-            attempt=intent.attempt,
-            agent=intent.agent,
-            call=intent.call,
-            decl=intent.decl,
-            args=intent.args,
-            fingerprint=intent.fingerprint,
-            reason=question,
-        )
-    )
+async def _claim(desk: Desk) -> Claim | Answer:
+    """Claim; a claim that was granted to a caller who is cancelled meanwhile is given back."""
+    answer, cut = await _uncut(desk.store, desk.claim)
+    if cut is None:
+        return answer
+    if isinstance(answer, Claim):
+        await _uncut(desk.store, lambda: desk.unstarted(answer))
+    raise cut
+
+
+async def _asked(store: LedgerStore, ask: Callable[[], R]) -> R:
+    answer, cut = await _uncut(store, ask)
+    if cut is not None:
+        raise cut
+    return answer
+
+
+async def _uncut(
+    store: LedgerStore, ask: Callable[[], R]
+) -> tuple[R, asyncio.CancelledError | None]:
+    """`ask`, off the event loop where the store waits for a network; and the cancellation.
+
+    What a store was asked to write is waited for: nobody may go on without knowing it.
+    """
+    if not store.blocking:
+        return ask(), None
+    asking = asyncio.ensure_future(asyncio.to_thread(ask))
+    cut: asyncio.CancelledError | None = None
+    while not asking.done():
+        try:
+            await asyncio.wait([asking])
+        except asyncio.CancelledError as error:
+            cut = error
+    return asking.result(), cut

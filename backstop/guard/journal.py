@@ -125,18 +125,15 @@ class Journal:
                     state=raw(dict(state)),
                 )
             )
-        attempt = Attempt(run=run, step=step, cursor=cursor, number=tries + 1)
-        self._write(
+        number = tries + 1
+        # Of several workers that were handed the step at once, each has an attempt of its own.
+        while not self._write(
             AttemptStarted(
-                run=run,
-                at="",
-                v=self.version,
-                step=step,
-                attempt=attempt.number,
-                delivery=delivery,
+                run=run, at="", v=self.version, step=step, attempt=number, delivery=delivery
             )
-        )
-        return attempt
+        ):
+            number += 1
+        return Attempt(run=run, step=step, cursor=cursor, number=number)
 
     @contextmanager
     def within(self, attempt: Attempt) -> Iterator[Attempt]:
@@ -162,10 +159,11 @@ class Journal:
             )
         )
 
-    def advance(self, attempt: Attempt) -> None:
+    def advance(self, attempt: Attempt) -> bool:
         """Move the run past the step of `attempt`, vouching for its effects.
 
-        Raises `BackstopError` (``cursor-held``) over an effect that is not decided.
+        False if another worker moved it already. Raises `BackstopError` (``cursor-held``) over
+        an effect that is not decided, by whatever attempt it was made.
         """
         if attempt.unfinished is not None:
             raise BackstopError(
@@ -173,7 +171,7 @@ class Journal:
                 "until the effect is committed or has failed for good",
                 slug="cursor-held",
             )
-        self._write(
+        return self._write(
             CursorAdvanced(
                 run=attempt.run,
                 at="",
@@ -194,5 +192,5 @@ class Journal:
                 tries = event.attempt
         return known, tries
 
-    def _write(self, event: Event) -> None:
-        self.store.append(event)
+    def _write(self, event: Event) -> bool:
+        return self.store.append(event)

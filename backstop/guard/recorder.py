@@ -37,7 +37,8 @@ from backstop.guard.calls import (
     undecided,
     unfinished,
 )
-from backstop.guard.claim import NoEffectOn, Produced, perform, perform_now
+from backstop.guard.claim import perform, perform_now
+from backstop.guard.desk import NoEffectOn, Produced
 from backstop.guard.journal import Attempt, Journal, as_sent, current
 from backstop.ports import Answer, Recorded
 

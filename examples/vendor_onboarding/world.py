@@ -71,12 +71,14 @@ class Mortal:
     def __init__(self, store: MemoryStore, incident: Incident | None) -> None:
         self._store = store
         self._incident = incident
+        self.header = store.header
+        self.blocking = store.blocking
         self.dead = False
 
-    def append(self, event: Event) -> None:
+    def append(self, event: Event) -> bool:
         """Add a fact."""
         self._live()
-        self._store.append(event)
+        return self._store.append(event)
 
     def claim(self, intent: EffectClaimed) -> Claim | Answer:
         """Claim, unless the worker dies before it, or right after."""

@@ -30,7 +30,7 @@ from backstop.core.identity import Declaration, Namespace
 from backstop.core.ledgerfile import Ledger, read
 from backstop.core.sealing import seal_lines
 from backstop.guard import effect
-from backstop.guard.claim import NoEffectOn
+from backstop.guard.desk import NoEffectOn
 from backstop.guard.journal import Attempt, Journal
 from backstop.guard.recorder import RecordingPlugin
 

@@ -11,6 +11,8 @@ from backstop.adapters.memory import MemoryStore
 from backstop.core.events import (
     AttemptStarted,
     CursorAdvanced,
+    EffectClaimed,
+    EffectCommitted,
     Event,
     RunClosed,
     RunOpened,
@@ -19,6 +21,7 @@ from backstop.core.events import (
 from backstop.core.identity import Namespace
 from backstop.errors import BackstopError
 from backstop.guard.journal import Attempt, Journal, current
+from backstop.ports import Claim
 
 
 class Noon:
@@ -54,6 +57,21 @@ def events(journal: Journal) -> list[Event]:
     return list(journal.store.read())
 
 
+def claim(journal: Journal, key: str, *, step: str) -> Claim:
+    intent = EffectClaimed(
+        run="r1", at="", step=step, tool="pay", key=key, fingerprint="f", owner="worker-1/s.1"
+    )
+    claimed = journal.store.claim(intent)
+    assert isinstance(claimed, Claim)
+    return claimed
+
+
+def commit(journal: Journal, claim: Claim) -> None:
+    journal.store.settle(
+        EffectCommitted(run=claim.run, at="", key=claim.key, fence=claim.fence), claim=claim
+    )
+
+
 def test_s1_a_redelivery_is_a_further_attempt_of_the_same_step(journal: Journal) -> None:
     """S1: a step's id is its place in the run, never the delivery's id."""
     first, second = begin(journal), begin(journal)
@@ -83,13 +101,35 @@ def test_state_is_canonical_and_the_message_is_as_sent(journal: Journal) -> None
 
 def test_the_cursor_vouches_for_the_steps_effects(journal: Journal) -> None:
     attempt = begin(journal, cursor=4)
-    attempt.effects["k1"] = None
-    attempt.effects["k2"] = None
+    for key in ("k1", "k2"):
+        commit(journal, claim(journal, key, step="s4"))
+        attempt.effects[key] = None
     journal.end(attempt, outcome="done")
-    journal.advance(attempt)
+    assert journal.advance(attempt)
     last = events(journal)[-1]
     assert isinstance(last, CursorAdvanced)
     assert (last.cursor, last.effects) == (5, ("k1", "k2"))
+
+
+def test_of_two_workers_that_finish_a_step_one_moves_the_cursor(journal: Journal) -> None:
+    first, second = begin(journal), begin(journal)
+    assert journal.advance(first)
+    assert not journal.advance(second)
+    assert sum(isinstance(event, CursorAdvanced) for event in events(journal)) == 1
+
+
+def test_an_attempt_does_not_move_the_cursor_over_what_an_earlier_one_left(
+    journal: Journal,
+) -> None:
+    """I4: the attempt that crashed had claimed, the one that finished did not ask again."""
+    begin(journal)
+    claimed = claim(journal, "k1", step="s0")
+    second = begin(journal)
+    with pytest.raises(BackstopError) as caught:
+        journal.advance(second)
+    assert caught.value.slug == "cursor-held"
+    commit(journal, claimed)
+    assert journal.advance(second)
 
 
 def test_the_cursor_does_not_move_over_an_effect_that_is_not_decided(journal: Journal) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from backstop import config
 from backstop.adapters.process import ProcessSandbox
-from backstop.wiring import sandbox, workers
+from backstop.wiring.gating import sandbox, workers
 
 
 @pytest.mark.parametrize(

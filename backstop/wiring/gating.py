@@ -1,4 +1,4 @@
-"""The composition root: the only place that knows every part.
+"""The gate and the replay, put together from a configuration.
 
 Reads files, starts sandboxes, and hands values to services that know nothing of either.
 """

@@ -1,0 +1,284 @@
+"""The one record of a key, and what every store rules about it: the stores only keep it.
+
+A store reads the record, asks `ruling`, `settling` or `undecided` what is right, and writes the
+answer on condition that nobody else wrote meanwhile. Times are seconds of the store's own
+clock, which is asked only where an answer depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import msgspec
+
+from backstop.core.events import (
+    CursorAdvanced,
+    EffectClaimed,
+    EffectCommitted,
+    EffectFailed,
+    EffectInDoubt,
+    EffectResolved,
+    Failure,
+)
+from backstop.core.lifecycle import (
+    UNBORN,
+    Illegal,
+    Life,
+    Move,
+    Phase,
+    advance,
+    decided,
+    move_of,
+    repeats,
+)
+from backstop.errors import BackstopError, StaleClaim
+from backstop.ports import (
+    Answer,
+    Claim,
+    Conflict,
+    Held,
+    InDoubt,
+    Liveness,
+    Recorded,
+    Refused,
+    Settlement,
+    Standing,
+)
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """Where the effect of a key stands.
+
+    `claimed` is the claim in force, `settled` what settled the record last. `overrides` are
+    those that were granted: each is good for one repeat. The store fills in `since`, when the
+    first claim was written, and `moved`, when the record last changed.
+    """
+
+    claimed: EffectClaimed
+    life: Life = UNBORN
+    settled: Settlement | None = None
+    since: float = 0
+    moved: float = 0
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """The claim may be written: as this event, which makes this record."""
+
+    event: EffectClaimed
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubtful:
+    """The claim in force has no owner any more: write this first, and rule again."""
+
+    event: EffectInDoubt
+    record: Record
+
+
+Ruling: TypeAlias = Granted | Doubtful | Answer
+
+
+def ruling(
+    record: Record | None,
+    intent: EffectClaimed,
+    *,
+    owner: Callable[[], Liveness],
+    now: Callable[[], float],
+) -> Ruling:
+    """What a store has to do with a claim on `intent`. `owner` is that of the claim in force."""
+    if record is None:
+        return _granted(None, intent)
+    if record.claimed.fingerprint != intent.fingerprint:
+        return Conflict(fingerprint=record.claimed.fingerprint, args=record.claimed.args)
+    match record.life.phase:
+        case Phase.COMMITTED if _repeats_anew(record, intent):
+            return _granted(record, intent)
+        case Phase.COMMITTED:
+            return _recorded(record)
+        case Phase.FAILED:
+            return Refused(error=_error(record))
+        case Phase.IN_DOUBT:
+            return _in_doubt(record, owner(), now)
+        case Phase.EXECUTING:
+            return _executing(record, owner(), now)
+        case _:
+            return _granted(record, intent)
+
+
+def _executing(record: Record, owner: Liveness, now: Callable[[], float]) -> Held | Doubtful:
+    lapses = owner is Liveness.UNKNOWN and now() - record.moved >= record.claimed.lease_s
+    if owner is Liveness.GONE or lapses:
+        return _doubtful(record, gone=not lapses)
+    return Held(owner=record.claimed.owner)
+
+
+def _repeats_anew(record: Record, intent: EffectClaimed) -> bool:
+    return repeats(intent, record.life.phase) and intent.override not in record.overrides
+
+
+def _granted(record: Record | None, intent: EffectClaimed) -> Granted:
+    life = UNBORN if record is None else record.life
+    move = Move.REPEAT if repeats(intent, life.phase) else Move.CLAIM
+    event = msgspec.structs.replace(intent, fence=life.fence + 1)
+    said = () if record is None else record.overrides
+    return Granted(
+        event=event,
+        record=Record(
+            claimed=event,
+            life=_moved(life, move, event.fence, event.key),
+            settled=None if record is None else record.settled,
+            since=0 if record is None else record.since,
+            overrides=said if intent.override is None else (*said, intent.override),
+        ),
+    )
+
+
+def _recorded(record: Record) -> Recorded:
+    match record.settled:
+        case EffectCommitted() as done:
+            return Recorded(result=done.result, state_delta=done.state_delta, actions=done.actions)
+        case EffectResolved() as said:
+            return Recorded(result=said.result)
+        case _:
+            return Recorded()
+
+
+_UNKNOWN_FAILURE: Final = Failure(type="Unknown")
+
+
+def _error(record: Record) -> Failure:
+    match record.settled:
+        case EffectFailed(error=error):
+            return error
+        case EffectResolved(reason=reason):
+            return Failure(type="Resolved", message=reason)
+        case _:
+            return _UNKNOWN_FAILURE
+
+
+def _in_doubt(record: Record, owner: Liveness, now: Callable[[], float]) -> InDoubt:
+    claimed, doubt = record.claimed, record.settled
+    said = doubt if isinstance(doubt, EffectInDoubt) else None
+    # An owner that settled its own doubt has given up, unless it was cancelled and its body
+    # may go on without it.
+    gave_up = said is not None and not said.running and owner is not Liveness.UNKNOWN
+    # How long ago decides only what a tool's capability may do about it.
+    at = now() if claimed.capability else record.moved
+    return InDoubt(
+        reason="" if said is None else said.reason,
+        fence=record.life.fence,
+        capability=claimed.capability,
+        retention_s=claimed.retention_s,
+        settle_s=claimed.settle_s,
+        age_s=max(0.0, at - record.moved),
+        claim_age_s=max(0.0, at - record.since),
+        gone=gave_up or owner is Liveness.GONE,
+    )
+
+
+def _doubtful(record: Record, *, gone: bool) -> Doubtful:
+    claimed = record.claimed
+    event = EffectInDoubt(
+        run=claimed.run,
+        at="",
+        v=claimed.v,
+        key=claimed.key,
+        reason=f"{claimed.owner} is gone and left no outcome"
+        if gone
+        else f"the lease of {claimed.owner} is over, and whether it still runs cannot be seen here",
+        fence=record.life.fence,
+        running=not gone,
+    )
+    return Doubtful(event=event, record=settling(record, event))
+
+
+def settling(record: Record | None, settlement: Settlement) -> Record:
+    """The record after `settlement`, whoever says it: `check_owner` asks who.
+
+    Raises `BackstopError` (``illegal-move``).
+    """
+    if record is None:
+        raise BackstopError(
+            f"{settlement.key[:12]}… was never claimed, so it cannot be settled",
+            slug="illegal-move",
+        )
+    moved = move_of(settlement)
+    assert moved is not None, "every settlement moves a record"  # noqa: S101 - for the type checker
+    _, move, fence = moved
+    return Record(
+        claimed=record.claimed,
+        life=_moved(record.life, move, fence, settlement.key),
+        settled=settlement,
+        since=record.since,
+        overrides=record.overrides,
+    )
+
+
+def check_owner(record: Record | None, settlement: Settlement, claim: Claim | None) -> None:
+    """Only the holder of the claim in force settles it (I3); anybody may resolve a doubt.
+
+    Raises `StaleClaim`.
+    """
+    if record is None or isinstance(settlement, EffectResolved):
+        return
+    held, fence = record.claimed, record.life.fence
+    if claim is not None and (claim.owner, claim.fence) == (held.owner, fence):
+        return
+    theirs = 0 if claim is None else claim.fence
+    raise StaleClaim(
+        f"the claim on {held.key[:12]}… was superseded (fence {theirs} against {fence}): "
+        "another took over or decided; discard this outcome"
+    )
+
+
+def standing(record: Record, *, owner: Liveness, now: float) -> Standing:
+    """What a person is shown of a record."""
+    return Standing(
+        claimed=record.claimed,
+        phase=record.life.phase,
+        fence=record.life.fence,
+        owner=owner,
+        since_s=max(0.0, now - record.moved),
+        settled=record.settled,
+    )
+
+
+def concerns(record: Record, key: str | None) -> bool:
+    """Whether a listing shows this record: all that is not decided, or what begins with `key`."""
+    if key is not None:
+        return record.claimed.key.startswith(key)
+    return not decided(record.life.phase)
+
+
+def undecided(
+    event: CursorAdvanced, of_step: Iterable[tuple[str, Phase]], named: Iterable[tuple[str, Phase]]
+) -> None:
+    """Hold a cursor over what is not decided (I4).
+
+    `of_step` are the keys claimed in the step that is passed, `named` those that the event
+    vouches for, each with its phase. Raises `BackstopError` (``cursor-held``).
+    """
+    # A call that asked a person first is free to be made: it failed for now, and may stay so.
+    held = [key for key, phase in of_step if not decided(phase) and phase is not Phase.RETRYABLE]
+    held += [key for key, phase in named if phase is Phase.ABSENT]
+    if held:
+        raise BackstopError(
+            f"run {event.run}, step {event.step}: effect {held[0][:12]}… is not decided; the "
+            "cursor stays until it is committed or has failed for good",
+            slug="cursor-held",
+        )
+
+
+def _moved(life: Life, move: Move, fence: int, key: str) -> Life:
+    after = advance(life, move, fence=fence)
+    if isinstance(after, Illegal):
+        raise BackstopError(
+            f"{key[:12]}…: {after.reason}; list where it stands before trying again",
+            slug="illegal-move",
+        )
+    return after

@@ -1,0 +1,40 @@
+"""A ledger's first line as it grows: each process that writes to a store adds what it knows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from backstop.core.events import Header
+from backstop.errors import LedgerError
+
+
+def merged(known: Header, registered: Header) -> Header:
+    """`known` with what another process registers: the newest word on each tool stands.
+
+    Declarations and versions are kept for ever: rows name them. Raises `LedgerError`
+    (``store-foreign-agent``, ``store-canon``) where one store would hold two ledgers, or keys
+    that were made by different rules.
+    """
+    owners = [(one.agent, one.app, one.tenant) for one in (known, registered)]
+    if owners[0] != owners[1]:
+        theirs, ours = (", ".join(map(repr, owner)) for owner in owners)
+        raise LedgerError(
+            f"the store holds the ledger of agent, app and tenant {theirs}, not of {ours}; "
+            "name another store",
+            slug="store-foreign-agent",
+        )
+    if (known.canon, known.format) != (registered.canon, registered.format):
+        raise LedgerError(
+            f"the store was written under canonical form {known.canon}, this Backstop keys under "
+            f"{registered.canon}: neither would find the other's effects; run one version of "
+            "Backstop on a store",
+            slug="store-canon",
+        )
+    return msgspec.structs.replace(
+        registered,
+        guarded=known.guarded and registered.guarded,
+        tools=known.tools | registered.tools,
+        code=known.code | registered.code,
+        declarations=known.declarations | registered.declarations,
+        versions=known.versions | registered.versions,
+    )

@@ -1,0 +1,222 @@
+"""What the guard writes of one call: its claim, what became of it, or what was done instead."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import msgspec
+
+from backstop.core.events import (
+    BY_AGENT,
+    NOTHING,
+    CallAnswered,
+    CallBlocked,
+    EffectClaimed,
+    EffectCommitted,
+    EffectFailed,
+    EffectFenced,
+    EffectInDoubt,
+    Failure,
+)
+from backstop.errors import BackstopError, StaleClaim
+from backstop.guard.capability import Capability, Found, resolution
+from backstop.ports import (
+    Answer,
+    Claim,
+    Conflict,
+    Held,
+    InDoubt,
+    LedgerStore,
+    Recorded,
+    Refused,
+)
+
+NoEffectOn: TypeAlias = tuple[type[Exception], ...]
+"""Exceptions of which the tool vouches that nothing happened."""
+
+ASKS_FIRST: Final = "ConfirmationRequested"
+"""Names the failure of a call that asked a person in place of acting."""
+
+
+class Produced(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call gave, serialised: this, never the live object, is handed on.
+
+    `actions` is what its body did to the flow of the run. `asked` is the question that it put
+    to a person in place of acting: nothing has happened then.
+    """
+
+    result: msgspec.Raw = NOTHING
+    state_delta: msgspec.Raw = NOTHING
+    actions: msgspec.Raw = NOTHING
+    asked: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What is written of one call: its claim, and what became of it."""
+
+    store: LedgerStore
+    intent: EffectClaimed
+    no_effect_on: NoEffectOn
+
+    def claim(self) -> Claim | Answer:
+        """Ask the store."""
+        return self.store.claim(self.intent)
+
+    def answered(self, answer: Answer) -> Answer:
+        """Put on record what the guard did in place of the call."""
+        intent = self.intent
+        self.store.append(
+            CallAnswered(
+                run=intent.run,
+                at="",
+                v=intent.v,
+                step=intent.step,
+                tool=intent.tool,
+                key=intent.key,
+                how=how(answer),
+                attempt=intent.attempt,
+                agent=intent.agent,
+                call=intent.call,
+                fingerprint=intent.fingerprint,
+            )
+        )
+        return answer
+
+    def resolved(self, capability: Capability, doubt: InDoubt, found: Found) -> Answer | None:
+        """Resolve a doubt; the answer to give, or None if the claim is to be tried again."""
+        said = resolution(capability, self.intent, doubt, found)
+        if said is None:
+            return doubt
+        if isinstance(said, Held):
+            return said
+        try:
+            self.store.settle(said)
+        except BackstopError as error:
+            if error.slug not in {"illegal-move", StaleClaim.slug}:
+                raise
+            # Somebody else decided it meanwhile: the store says how.
+        return None
+
+    def unstarted(self, claim: Claim) -> None:
+        """Give back a claim whose call never began."""
+        self._failed(claim, Failure(type="CancelledError", message="before the call began"))
+
+    def fell(self, claim: Claim, error: BaseException) -> Answer:
+        """Settle a call that raised; hand the error on where the caller has to see it."""
+        if isinstance(error, self.no_effect_on):
+            self._failed(claim, Failure(type=type(error).__name__, message=str(error)))
+            raise error
+        reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+        self.store.settle(
+            EffectInDoubt(
+                run=claim.run,
+                at="",
+                v=self.intent.v,
+                key=claim.key,
+                reason=reason,
+                fence=claim.fence,
+                running=isinstance(error, asyncio.CancelledError),
+            ),
+            claim=claim,
+        )
+        if isinstance(error, Exception):
+            return InDoubt(reason=reason, fence=claim.fence)
+        raise error
+
+    def settled(self, claim: Claim, produced: Produced) -> Answer:
+        """Put on record what the call gave; that, not the live object, is handed on."""
+        given = Recorded(
+            result=produced.result, state_delta=produced.state_delta, actions=produced.actions
+        )
+        if produced.asked is not None:
+            self._asks_first(claim, given, produced.asked)
+            return given
+        try:
+            self.store.settle(
+                EffectCommitted(
+                    run=claim.run,
+                    at="",
+                    v=self.intent.v,
+                    key=claim.key,
+                    fence=claim.fence,
+                    result=given.result,
+                    state_delta=given.state_delta,
+                    actions=given.actions,
+                ),
+                claim=claim,
+            )
+        except StaleClaim as stale:
+            return self._fenced(claim, given, stale)
+        return given
+
+    def _fenced(self, claim: Claim, given: Recorded, stale: StaleClaim) -> InDoubt:
+        """The effect happened under a claim that was superseded: never hide a duplicate."""
+        self.store.append(
+            EffectFenced(
+                run=claim.run,
+                at="",
+                v=self.intent.v,
+                key=claim.key,
+                fence=claim.fence,
+                result=given.result,
+            )
+        )
+        return InDoubt(reason=f"{stale}; this call did happen, so it may be out twice")
+
+    def _failed(self, claim: Claim, failure: Failure, given: Recorded | None = None) -> None:
+        """The effect certainly did not happen, and may be tried again."""
+        told = given or Recorded()
+        self.store.settle(
+            EffectFailed(
+                run=claim.run,
+                at="",
+                v=self.intent.v,
+                key=claim.key,
+                error=failure,
+                fence=claim.fence,
+                final=False,
+                result=told.result,
+                state_delta=told.state_delta,
+                actions=told.actions,
+            ),
+            claim=claim,
+        )
+
+    def _asks_first(self, claim: Claim, given: Recorded, question: str) -> None:
+        """The tool waits for a person: the call is free to be made once there is an answer."""
+        intent = self.intent
+        self._failed(claim, Failure(type=ASKS_FIRST, message=question), given)
+        self.store.append(
+            CallBlocked(
+                run=intent.run,
+                at="",
+                v=intent.v,
+                step=intent.step,
+                tool=intent.tool,
+                key=intent.key,
+                by=BY_AGENT,
+                attempt=intent.attempt,
+                agent=intent.agent,
+                call=intent.call,
+                decl=intent.decl,
+                args=intent.args,
+                fingerprint=intent.fingerprint,
+                reason=question,
+            )
+        )
+
+
+def how(answer: Answer) -> str:
+    """The word for `answer` in a `CallAnswered` row; a failure is as recorded as a success."""
+    match answer:
+        case Recorded() | Refused():
+            return "recorded"
+        case Held():
+            return "held"
+        case InDoubt():
+            return "in_doubt"
+        case Conflict():
+            return "conflict"
