@@ -87,6 +87,7 @@ class ProcessSandbox:
                 f"cannot start {self.python}: {error}; check sandbox.python"
             ) from None
         except BaseException:
+            # Also when interrupted: the folder is nobody's until the conversation owns it.
             shutil.rmtree(home, ignore_errors=True)
             raise
         return Conversation(process=process, home=home, limits=self.limits, agent=agent)
