@@ -1,0 +1,56 @@
+"""Emulators for tests: one of each in a test process, started by the first test that asks.
+
+What an emulator has taken in it never gives back: tests keep their data small, and each uses
+names of its own (`fresh_name`). A folder of tests gets the fixtures by importing them in its
+conftest.py.
+"""
+
+from __future__ import annotations
+
+import atexit
+import uuid
+from contextlib import ExitStack
+from functools import cache
+from typing import Final
+
+import pytest
+
+from backstop.adapters.emulators import emulators_missing, firestore_emulator, pubsub_emulator
+
+_RUNNING: Final = ExitStack()
+atexit.register(_RUNNING.close)
+
+
+@pytest.fixture(scope="session")
+def firestore_host() -> str:
+    """``address:port`` of a Firestore emulator."""
+    _or_skip()
+    return _firestore()
+
+
+@pytest.fixture(scope="session")
+def pubsub_host() -> str:
+    """``address:port`` of a Pub/Sub emulator."""
+    _or_skip()
+    return _pubsub()
+
+
+def fresh_name(kind: str = "c") -> str:
+    """A name that nobody else uses, for a collection, a topic or a project."""
+    return f"{kind}-{uuid.uuid4().hex[:12]}"
+
+
+# A fixture that is imported into two folders is two fixtures; the emulator is still one.
+@cache
+def _firestore() -> str:
+    return _RUNNING.enter_context(firestore_emulator())
+
+
+@cache
+def _pubsub() -> str:
+    return _RUNNING.enter_context(pubsub_emulator())
+
+
+def _or_skip() -> None:
+    if (why := emulators_missing()) is not None:
+        pytest.skip(why)
