@@ -109,6 +109,7 @@ class StepStarted(_Event, frozen=True, tag="step_started"):
 
     `trigger` names what set it off (``message``, ``tick``, ``approval``); `message` is the
     content that was handed to the agent; `state` is the session state at its start.
+    `trigger_key` is the name that its publisher gave to what set it off, if it gave one.
     """
 
     step: str
@@ -116,6 +117,7 @@ class StepStarted(_Event, frozen=True, tag="step_started"):
     trigger: str = "message"
     message: msgspec.Raw = NOTHING
     state: msgspec.Raw = NOTHING
+    trigger_key: str = ""
 
 
 class AttemptStarted(_Event, frozen=True, tag="attempt_started"):
@@ -136,11 +138,16 @@ class AttemptEnded(_Event, frozen=True, tag="attempt_ended"):
 
 
 class CursorAdvanced(_Event, frozen=True, tag="cursor_advanced"):
-    """The run moved past `step`; `cursor` steps are done. `effects` are the keys it vouches for."""
+    """The run moved past `step`; `cursor` steps are done. `effects` are the keys it vouches for.
+
+    `session` names what the step added to the framework's session, where each attempt writes
+    one of its own: of several attempts, the one that moved the cursor is the one that counts.
+    """
 
     step: str
     cursor: int
     effects: tuple[str, ...] = ()
+    session: str = ""
 
 
 class ModelAnswered(_Event, frozen=True, tag="model"):

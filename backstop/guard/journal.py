@@ -113,18 +113,7 @@ class Journal:
         step = f"s{cursor}"
         known, tries = self._tries(run, step)
         if not known:
-            self._write(
-                StepStarted(
-                    run=run,
-                    at="",
-                    v=self.version,
-                    step=step,
-                    cursor=cursor,
-                    trigger=trigger,
-                    message=as_sent(message),
-                    state=raw(dict(state)),
-                )
-            )
+            self.start(run, cursor=cursor, trigger=trigger, message=message, state=state)
         number = tries + 1
         # Of several workers that were handed the step at once, each has an attempt of its own.
         while not self._write(
@@ -134,6 +123,31 @@ class Journal:
         ):
             number += 1
         return Attempt(run=run, step=step, cursor=cursor, number=number)
+
+    def start(
+        self,
+        run: str,
+        *,
+        cursor: int,
+        trigger: str,
+        message: object,
+        state: Mapping[str, Any],
+        trigger_key: str = "",
+    ) -> bool:
+        """Say what sets off the run's step number `cursor`; False if it was said before."""
+        return self._write(
+            StepStarted(
+                run=run,
+                at="",
+                v=self.version,
+                step=f"s{cursor}",
+                cursor=cursor,
+                trigger=trigger,
+                message=as_sent(message),
+                state=raw(dict(state)),
+                trigger_key=trigger_key,
+            )
+        )
 
     @contextmanager
     def within(self, attempt: Attempt) -> Iterator[Attempt]:
@@ -159,9 +173,10 @@ class Journal:
             )
         )
 
-    def advance(self, attempt: Attempt) -> bool:
+    def advance(self, attempt: Attempt, *, session: str = "") -> bool:
         """Move the run past the step of `attempt`, vouching for its effects.
 
+        `session` names what the attempt added to the session, where it has one of its own.
         False if another worker moved it already. Raises `BackstopError` (``cursor-held``) over
         an effect that is not decided, by whatever attempt it was made.
         """
@@ -179,6 +194,7 @@ class Journal:
                 step=attempt.step,
                 cursor=attempt.cursor + 1,
                 effects=tuple(attempt.effects),
+                session=session,
             )
         )
 
