@@ -79,7 +79,8 @@ class InDoubt:
     `fence` is the record's, `capability`, `retention_s` and `settle_s` are those of the claim
     that ended in doubt: what was not claimed as keyed was not sent with a key. `age_s` is how
     long it has been in doubt, `claim_age_s` how long ago it was first claimed, both by the
-    store's time. `gone` says that whoever ran it provably runs no more.
+    store's time. `gone` says that whoever ran it provably runs no more. `override` is that of
+    the claim; `repeats` says that the effect was committed before, and this is once more.
     """
 
     reason: str
@@ -90,6 +91,8 @@ class InDoubt:
     age_s: float = 0
     claim_age_s: float = 0
     gone: bool = False
+    override: str | None = None
+    repeats: bool = False
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,9 +51,10 @@ from backstop.ports import (
 class Record(msgspec.Struct, kw_only=True):
     """Where the effect of a key stands.
 
-    `claimed` is the claim in force, `settled` what settled the record last. `overrides` are
-    those that were granted: each is good for one repeat. The store fills in `since`, when the
-    first claim was written, and `moved`, when the record last changed.
+    `claimed` is the claim in force, `settled` what settled it, None while it runs. A deliberate
+    repeat begins a further life: `done` is then what committed the life before, `overrides` are
+    those that the lives before were granted, each good for one. The store fills in `since`, when
+    this life's first claim was written, and `moved`, when the record last changed.
     """
 
     claimed: EffectClaimed
@@ -62,6 +63,7 @@ class Record(msgspec.Struct, kw_only=True):
     since: float = 0
     moved: float = 0
     overrides: tuple[str, ...] = ()
+    done: Settlement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,15 +97,15 @@ def ruling(
         return _granted(None, intent)
     if record.claimed.fingerprint != intent.fingerprint:
         return Conflict(fingerprint=record.claimed.fingerprint, args=record.claimed.args)
+    if record.done is not None and _asked_before(record, intent.override):
+        return _recorded(record.done)
     match record.life.phase:
-        case Phase.COMMITTED if _repeats_anew(record, intent):
-            return _granted(record, intent)
-        case Phase.COMMITTED:
-            return _recorded(record)
+        case Phase.COMMITTED if intent.override in {None, record.claimed.override}:
+            return _recorded(record.settled)
         case Phase.FAILED:
             return Refused(error=_error(record))
         case Phase.IN_DOUBT:
-            return _in_doubt(record, owner(), now)
+            return _in_doubt(record, intent, owner(), now)
         case Phase.EXECUTING:
             return _executing(record, owner(), now)
         case _:
@@ -117,29 +119,30 @@ def _executing(record: Record, owner: Liveness, now: Callable[[], float]) -> Hel
     return Held(owner=record.claimed.owner)
 
 
-def _repeats_anew(record: Record, intent: EffectClaimed) -> bool:
-    return repeats(intent, record.life.phase) and intent.override not in record.overrides
+def _asked_before(record: Record, override: str | None) -> bool:
+    # What an earlier life did stays done, whatever becomes of a later repeat.
+    return override != record.claimed.override and (
+        override is None or override in record.overrides
+    )
 
 
 def _granted(record: Record | None, intent: EffectClaimed) -> Granted:
     life = UNBORN if record is None else record.life
     move = Move.REPEAT if repeats(intent, life.phase) else Move.CLAIM
     event = msgspec.structs.replace(intent, fence=life.fence + 1)
-    said = () if record is None else record.overrides
-    return Granted(
-        event=event,
-        record=Record(
-            claimed=event,
-            life=_moved(life, move, event.fence, event.key),
-            settled=None if record is None else record.settled,
-            since=0 if record is None else record.since,
-            overrides=said if intent.override is None else (*said, intent.override),
-        ),
-    )
+    after = Record(claimed=event, life=_moved(life, move, event.fence, event.key))
+    if record is not None and move is Move.REPEAT:
+        said = record.claimed.override
+        after.overrides = record.overrides if said is None else (*record.overrides, said)
+        after.done = record.settled
+    elif record is not None:
+        after.overrides, after.done = record.overrides, record.done
+        after.since = record.since
+    return Granted(event=event, record=after)
 
 
-def _recorded(record: Record) -> Recorded:
-    match record.settled:
+def _recorded(settled: Settlement | None) -> Recorded:
+    match settled:
         case EffectCommitted() as done:
             return Recorded(result=done.result, state_delta=done.state_delta, actions=done.actions)
         case EffectResolved() as said:
@@ -161,14 +164,17 @@ def _error(record: Record) -> Failure:
             return _UNKNOWN_FAILURE
 
 
-def _in_doubt(record: Record, owner: Liveness, now: Callable[[], float]) -> InDoubt:
+def _in_doubt(
+    record: Record, intent: EffectClaimed, owner: Liveness, now: Callable[[], float]
+) -> InDoubt:
     claimed, doubt = record.claimed, record.settled
     said = doubt if isinstance(doubt, EffectInDoubt) else None
     # An owner that settled its own doubt has given up, unless it was cancelled and its body
     # may go on without it.
     gave_up = said is not None and not said.running and owner is not Liveness.UNKNOWN
-    # How long ago decides only what a tool's capability may do about it.
-    at = now() if claimed.capability else record.moved
+    # How long ago decides only what a tool's capability may do about it: the one that it was
+    # claimed with, or that the tool has been given since.
+    at = now() if claimed.capability or intent.capability else record.moved
     return InDoubt(
         reason="" if said is None else said.reason,
         fence=record.life.fence,
@@ -178,6 +184,8 @@ def _in_doubt(record: Record, owner: Liveness, now: Callable[[], float]) -> InDo
         age_s=max(0.0, at - record.moved),
         claim_age_s=max(0.0, at - record.since),
         gone=gave_up or owner is Liveness.GONE,
+        override=claimed.override,
+        repeats=record.done is not None,
     )
 
 
@@ -216,18 +224,20 @@ def settling(record: Record | None, settlement: Settlement) -> Record:
         settled=settlement,
         since=record.since,
         overrides=record.overrides,
+        done=record.done,
     )
 
 
 def check_owner(record: Record | None, settlement: Settlement, claim: Claim | None) -> None:
     """Only the holder of the claim in force settles it (I3); anybody may resolve a doubt.
 
-    Raises `StaleClaim`.
+    Raises `StaleClaim`, also for an outcome of what was resolved as failed meanwhile.
     """
     if record is None or isinstance(settlement, EffectResolved):
         return
     held, fence = record.claimed, record.life.fence
-    if claim is not None and (claim.owner, claim.fence) == (held.owner, fence):
+    denied = record.life.phase is Phase.FAILED and isinstance(record.settled, EffectResolved)
+    if claim is not None and (claim.owner, claim.fence) == (held.owner, fence) and not denied:
         return
     theirs = 0 if claim is None else claim.fence
     raise StaleClaim(
@@ -264,8 +274,11 @@ def undecided(
     vouches for, each with its phase. Raises `BackstopError` (``cursor-held``).
     """
     # A call that asked a person first is free to be made: it failed for now, and may stay so.
-    held = [key for key, phase in of_step if not decided(phase) and phase is not Phase.RETRYABLE]
-    held += [key for key, phase in named if phase is Phase.ABSENT]
+    held = [
+        key
+        for key, phase in (*of_step, *named)
+        if not decided(phase) and phase is not Phase.RETRYABLE
+    ]
     if held:
         raise BackstopError(
             f"run {event.run}, step {event.step}: effect {held[0][:12]}… is not decided; the "

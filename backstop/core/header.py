@@ -25,9 +25,9 @@ def merged(known: Header, registered: Header) -> Header:
         )
     if (known.canon, known.format) != (registered.canon, registered.format):
         raise LedgerError(
-            f"the store was written under canonical form {known.canon}, this Backstop keys under "
-            f"{registered.canon}: neither would find the other's effects; run one version of "
-            "Backstop on a store",
+            f"the store was written in format {known.format} under canonical form {known.canon}, "
+            f"this Backstop writes format {registered.format} under {registered.canon}: neither "
+            "would find the other's effects; run one version of Backstop on a store",
             slug="store-canon",
         )
     return msgspec.structs.replace(

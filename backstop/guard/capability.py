@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from backstop.core.canon import canonical, digest
+from backstop.core.canon import NotCanonical, canonical, digest
 from backstop.core.events import EffectClaimed, EffectResolved
-from backstop.errors import UsageError
+from backstop.errors import BackstopError, UsageError
 from backstop.guard.journal import raw
 from backstop.ports import Held, InDoubt
 
@@ -92,9 +92,9 @@ def probe(ask: Probing, *, settle: str | timedelta) -> Probe:
 
 def seconds(span: str | timedelta) -> float:
     """A span like ``30s``, ``5m``, ``24h`` or ``30d`` in seconds; zero is one."""
-    if isinstance(span, timedelta):
+    if isinstance(span, timedelta) and span >= timedelta():
         return span.total_seconds()
-    if (match := _SPAN.fullmatch(span)) is None:
+    if isinstance(span, timedelta) or (match := _SPAN.fullmatch(span)) is None:
         raise UsageError(f"{span!r} is no time span: write a whole number and s, m, h or d")
     return int(match[1]) * _UNITS[match[2]]
 
@@ -127,15 +127,18 @@ def resolution(
 ) -> EffectResolved | Held | None:
     """What follows of a doubt: a resolution to write, a wait, or nothing (I5).
 
-    `found` is the probe's answer, `Unknown` where nobody was asked.
+    `found` is the probe's answer, `Unknown` where nobody was asked. Raises `BackstopError`
+    (``result-not-canonical``) where the lookup found something that cannot be kept.
     """
     match capability, found:
-        case Keyed(), _ if _is_remembered(doubt):
+        case Keyed(retention_s=retention), _ if _is_remembered(intent, doubt, retention):
             why = "the provider acts once on its key, which it still remembers"
             return _resolved(intent, doubt, "reopened", BY_KEYED, why)
+        case Probe(), _ if doubt.repeats:
+            return None  # a lookup finds the first one, too: of a repeat it says nothing
         case Probe(), Happened(result=result):
             done = _resolved(intent, doubt, "committed", BY_PROBE, "the lookup found it")
-            return msgspec.structs.replace(done, result=raw(result))
+            return msgspec.structs.replace(done, result=_kept(result, intent.tool))
         case Probe(), DidNotHappen() if not doubt.gone:
             return None
         case Probe(settle_s=settle), DidNotHappen():
@@ -147,9 +150,22 @@ def resolution(
             return None
 
 
-def _is_remembered(doubt: InDoubt) -> bool:
-    # What was not claimed as keyed was sent without a key: the provider would act again.
-    return doubt.capability == BY_KEYED and doubt.claim_age_s < doubt.retention_s
+def _is_remembered(intent: EffectClaimed, doubt: InDoubt, retention: float) -> bool:
+    # What was not claimed as keyed was sent without a key, and what was claimed for another
+    # override with another one: the provider would act again.
+    sent_with_our_key = doubt.capability == BY_KEYED and doubt.override == intent.override
+    return sent_with_our_key and doubt.claim_age_s < min(retention, doubt.retention_s)
+
+
+def _kept(result: object, tool: str) -> msgspec.Raw:
+    try:
+        return raw(result)
+    except NotCanonical as error:
+        raise BackstopError(
+            f"the lookup of {tool} found something that cannot be kept: {error}; return JSON "
+            "values",
+            slug="result-not-canonical",
+        ) from error
 
 
 def _resolved(

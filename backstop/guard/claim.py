@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from backstop.core.events import EffectClaimed
+from backstop.errors import BackstopError
 from backstop.guard.capability import (
     Capability,
     Found,
@@ -123,18 +125,20 @@ async def _probed(ask: Callable[..., Any], key: str, arguments: Mapping[str, Any
             found = await ask(key, arguments)
         else:
             found = await asyncio.to_thread(ask, key, arguments)
+            if inspect.isawaitable(found):
+                found = await found
     except Exception:  # noqa: BLE001 - a lookup that fails knows nothing
         return Unknown()
     return found if isinstance(found, Found) else Unknown()
 
 
 def _probed_now(ask: Callable[..., Any], key: str, arguments: Mapping[str, Any]) -> Found:
-    if inspect.iscoroutinefunction(ask):
-        return Unknown()  # nobody can wait here: what is in doubt stays so
     try:
         found = ask(key, arguments)
     except Exception:  # noqa: BLE001 - a lookup that fails knows nothing
         return Unknown()
+    if inspect.iscoroutine(found):
+        found.close()  # nobody can wait here: what is in doubt stays so
     return found if isinstance(found, Found) else Unknown()
 
 
@@ -144,7 +148,9 @@ async def _claim(desk: Desk) -> Claim | Answer:
     if cut is None:
         return answer
     if isinstance(answer, Claim):
-        await _uncut(desk.store, lambda: desk.unstarted(answer))
+        # If it cannot be given back, it is in doubt as soon as its owner is gone.
+        with suppress(BackstopError):
+            await _uncut(desk.store, lambda: desk.unstarted(answer))
     raise cut
 
 
@@ -171,4 +177,9 @@ async def _uncut(
             await asyncio.wait([asking])
         except asyncio.CancelledError as error:
             cut = error
-    return asking.result(), cut
+    try:
+        return asking.result(), cut
+    except Exception as error:
+        if cut is not None:
+            raise cut from error
+        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -31,6 +32,7 @@ from backstop.ports import (
     LedgerStore,
     Recorded,
     Refused,
+    Settlement,
 )
 
 NoEffectOn: TypeAlias = tuple[type[Exception], ...]
@@ -38,6 +40,9 @@ NoEffectOn: TypeAlias = tuple[type[Exception], ...]
 
 ASKS_FIRST: Final = "ConfirmationRequested"
 """Names the failure of a call that asked a person in place of acting."""
+
+_OVERTAKEN: Final = frozenset({"illegal-move", StaleClaim.slug})
+"""How a store says that somebody else decided meanwhile: what they said stands."""
 
 
 class Produced(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,12 +97,7 @@ class Desk:
             return doubt
         if isinstance(said, Held):
             return said
-        try:
-            self.store.settle(said)
-        except BackstopError as error:
-            if error.slug not in {"illegal-move", StaleClaim.slug}:
-                raise
-            # Somebody else decided it meanwhile: the store says how.
+        self._says(said)
         return None
 
     def unstarted(self, claim: Claim) -> None:
@@ -110,20 +110,22 @@ class Desk:
             self._failed(claim, Failure(type=type(error).__name__, message=str(error)))
             raise error
         reason = f"{type(error).__name__}: {error}".removesuffix(": ")
-        self.store.settle(
-            EffectInDoubt(
-                run=claim.run,
-                at="",
-                v=self.intent.v,
-                key=claim.key,
-                reason=reason,
-                fence=claim.fence,
-                running=isinstance(error, asyncio.CancelledError),
-            ),
-            claim=claim,
+        doubt = EffectInDoubt(
+            run=claim.run,
+            at="",
+            v=self.intent.v,
+            key=claim.key,
+            reason=reason,
+            fence=claim.fence,
+            running=isinstance(error, asyncio.CancelledError),
         )
         if isinstance(error, Exception):
+            self._says(doubt, claim)
             return InDoubt(reason=reason, fence=claim.fence)
+        # A cancellation goes on whatever the store says: without an outcome its claim is in
+        # doubt as soon as its owner is gone.
+        with suppress(BackstopError):
+            self._says(doubt, claim)
         raise error
 
     def settled(self, claim: Claim, produced: Produced) -> Answer:
@@ -132,27 +134,39 @@ class Desk:
             result=produced.result, state_delta=produced.state_delta, actions=produced.actions
         )
         if produced.asked is not None:
-            self._asks_first(claim, given, produced.asked)
+            return self._asks_first(claim, given, produced.asked)
+        committed = EffectCommitted(
+            run=claim.run,
+            at="",
+            v=self.intent.v,
+            key=claim.key,
+            fence=claim.fence,
+            result=given.result,
+            state_delta=given.state_delta,
+            actions=given.actions,
+        )
+        overtaken = self._says(committed, claim)
+        if overtaken is None:
             return given
-        try:
-            self.store.settle(
-                EffectCommitted(
-                    run=claim.run,
-                    at="",
-                    v=self.intent.v,
-                    key=claim.key,
-                    fence=claim.fence,
-                    result=given.result,
-                    state_delta=given.state_delta,
-                    actions=given.actions,
-                ),
-                claim=claim,
-            )
-        except StaleClaim as stale:
-            return self._fenced(claim, given, stale)
-        return given
+        if overtaken.slug == StaleClaim.slug:
+            return self._fenced(claim, given, overtaken)
+        # Somebody who had looked said meanwhile that it happened. So it did, once: the answer
+        # is what is on record, for this call as for each that follows.
+        answer = self.claim()
+        assert not isinstance(answer, Claim), "committed is an end"  # noqa: S101 - for the type checker
+        return answer
 
-    def _fenced(self, claim: Claim, given: Recorded, stale: StaleClaim) -> InDoubt:
+    def _says(self, settlement: Settlement, claim: Claim | None = None) -> BackstopError | None:
+        """Settle; the store's refusal if somebody else decided meanwhile."""
+        try:
+            self.store.settle(settlement, claim=claim)
+        except BackstopError as error:
+            if error.slug not in _OVERTAKEN:
+                raise
+            return error
+        return None
+
+    def _fenced(self, claim: Claim, given: Recorded, stale: BackstopError) -> InDoubt:
         """The effect happened under a claim that was superseded: never hide a duplicate."""
         self.store.append(
             EffectFenced(
@@ -166,10 +180,12 @@ class Desk:
         )
         return InDoubt(reason=f"{stale}; this call did happen, so it may be out twice")
 
-    def _failed(self, claim: Claim, failure: Failure, given: Recorded | None = None) -> None:
+    def _failed(
+        self, claim: Claim, failure: Failure, given: Recorded | None = None
+    ) -> BackstopError | None:
         """The effect certainly did not happen, and may be tried again."""
         told = given or Recorded()
-        self.store.settle(
+        return self._says(
             EffectFailed(
                 run=claim.run,
                 at="",
@@ -182,13 +198,15 @@ class Desk:
                 state_delta=told.state_delta,
                 actions=told.actions,
             ),
-            claim=claim,
+            claim,
         )
 
-    def _asks_first(self, claim: Claim, given: Recorded, question: str) -> None:
+    def _asks_first(self, claim: Claim, given: Recorded, question: str) -> Answer:
         """The tool waits for a person: the call is free to be made once there is an answer."""
         intent = self.intent
-        self._failed(claim, Failure(type=ASKS_FIRST, message=question), given)
+        overtaken = self._failed(claim, Failure(type=ASKS_FIRST, message=question), given)
+        if overtaken is not None:
+            return InDoubt(reason=f"{overtaken}; this call asked a person and did nothing")
         self.store.append(
             CallBlocked(
                 run=intent.run,
@@ -207,6 +225,7 @@ class Desk:
                 reason=question,
             )
         )
+        return given
 
 
 def how(answer: Answer) -> str:
