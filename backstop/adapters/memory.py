@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from threading import RLock
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -50,11 +50,19 @@ def timestamp(instant: datetime) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+SEEN: Final[Mapping[bool | None, Liveness]] = {
+    True: Liveness.ALIVE,
+    False: Liveness.GONE,
+    None: Liveness.UNKNOWN,
+}
+"""What it means of an owner to be alive, not alive, or out of sight."""
+
+
 class MemoryStore:
     """A `LedgerStore` that forgets at the end of the process.
 
-    `is_alive` tells whether the owner of a claim still runs; by default owners live as long as
-    the store.
+    `is_alive` tells whether the owner of a claim still runs, None if nobody can see; by default
+    owners live as long as the store.
     """
 
     blocking: ClassVar[bool] = False
@@ -63,7 +71,7 @@ class MemoryStore:
         self,
         *,
         clock: Clock,
-        is_alive: Callable[[str], bool] = lambda _: True,
+        is_alive: Callable[[str], bool | None] = lambda _: True,
         header: Header | None = None,
     ) -> None:
         self.header = header or Header(format=FORMAT, agent="", canon=CANON_VERSION)
@@ -72,6 +80,7 @@ class MemoryStore:
         self._events: list[Event] = []
         self._said: set[tuple[str, str]] = set()
         self._records: dict[str, Record] = {}
+        self._latest = datetime.min.replace(tzinfo=UTC)
         self._lock = RLock()
 
     def register(self, header: Header) -> None:
@@ -152,7 +161,7 @@ class MemoryStore:
 
     def _owner(self, record: Record | None) -> Liveness:
         alive = record is not None and self._is_alive(record.claimed.owner)
-        return Liveness.ALIVE if alive else Liveness.GONE
+        return SEEN[alive]
 
     def _seconds(self) -> float:
         return self._clock.now().timestamp()
@@ -175,6 +184,7 @@ class MemoryStore:
         self._records[event.key] = record
 
     def _write(self, event: Event) -> datetime:
-        now = self._clock.now().astimezone(UTC)
+        # A clock that is put back does not put events back.
+        now = self._latest = max(self._latest, self._clock.now().astimezone(UTC))
         self._events.append(msgspec.structs.replace(event, at=timestamp(now)))
         return now

@@ -1,17 +1,12 @@
-"""What every ledger store promises, whichever it is. Stores join by a factory in `STORES`."""
+"""What every ledger store promises, whichever it is: `benches` holds a module for each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
-from typing import Final
 
 import msgspec
 import pytest
 
-from backstop.adapters.memory import MemoryStore
 from backstop.core.events import (
     EffectClaimed,
     EffectCommitted,
@@ -33,40 +28,7 @@ from backstop.ports import (
     Recorded,
     Refused,
 )
-
-
-class SteppingClock:
-    """A second later at each look."""
-
-    def __init__(self) -> None:
-        self._now = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        self._now += timedelta(seconds=1)
-        return self._now
-
-
-@dataclass
-class Bench:
-    """A store, and the power over the owners of its claims."""
-
-    store: LedgerStore
-    kill: Callable[[str], None]
-
-
-def memory() -> Bench:
-    dead: set[str] = set()
-    store = MemoryStore(clock=SteppingClock(), is_alive=lambda owner: owner not in dead)
-    return Bench(store=store, kill=dead.add)
-
-
-STORES: Final[dict[str, Callable[[], Bench]]] = {"memory": memory}
-
-
-@pytest.fixture(params=list(STORES.values()), ids=list(STORES))
-def bench(request: pytest.FixtureRequest) -> Bench:
-    made: Bench = request.param()
-    return made
+from tests.contract.bench import Bench
 
 
 def pay(owner: str = "alice", *, fingerprint: str = "f1", key: str = "k1") -> EffectClaimed:
