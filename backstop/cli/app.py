@@ -18,6 +18,7 @@ from backstop.cli.options import (
     Output,
     ReportFormat,
     SandboxKind,
+    StoreUrl,
 )
 
 app = typer.Typer(
@@ -30,9 +31,11 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-ledger = typer.Typer(help="Verify, show, seal and import ledgers.", rich_markup_mode=None)
+ledger = typer.Typer(help="Verify, show, seal, pull, import and erase.", rich_markup_mode=None)
+effects = typer.Typer(help="Effects that wait for a decision.", rich_markup_mode=None)
 canon = typer.Typer(help="Canonical form and idempotency keys.", rich_markup_mode=None)
 app.add_typer(ledger, name="ledger")
+app.add_typer(effects, name="effects")
 app.add_typer(canon, name="canon")
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A ledger: .jsonl or .jsonl.zst.")]
@@ -223,6 +226,54 @@ def import_(
             at=at,
         )
     )
+
+
+@effects.command(name="list")
+def list_(
+    in_doubt: Annotated[
+        bool, typer.Option("--in-doubt", help="Only what may or may not have happened.")
+    ] = False,
+    store: StoreUrl = None,
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+    form: ReportFormat = Format.TEXT,
+) -> None:
+    """List what is not decided, and who has it."""
+    from backstop.cli.effects import list_effects as run
+    from backstop.cli.stores import place
+    from backstop.cli.streams import print_lines
+
+    where = place(store=store, config=config, agent=agent)
+    print_lines([run(where, in_doubt=in_doubt, form=form).removesuffix("\n")])
+
+
+@effects.command()
+def resolve(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The effect's key, or its beginning.")],
+    committed: Annotated[
+        str | None,
+        typer.Option("--committed", metavar="RESULT", help="It happened, and gave this JSON."),
+    ] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="It did not happen, and shall not.")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="It did not happen, and shall.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")] = "",
+    by: Annotated[str | None, typer.Option("--by", help="Who says so; else your user.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Retry although it may still be going on.")
+    ] = False,
+    store: StoreUrl = None,
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+) -> None:
+    """Say what became of an effect that is in doubt."""
+    from backstop.cli.effects import resolve as run
+    from backstop.cli.effects import word
+    from backstop.cli.stores import place
+
+    said = word(committed=committed, failed=failed, retry=retry, reason=reason, by=by, force=force)
+    typer.echo(run(place(store=store, config=config, agent=agent), key, said))
 
 
 @canon.command()

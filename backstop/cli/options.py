@@ -37,6 +37,10 @@ MaybeConfigFile: TypeAlias = Annotated[
 AgentName: TypeAlias = Annotated[
     str | None, typer.Option("--agent", help="Which agent of the configuration.")
 ]
+StoreUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URL", help="The store; else `store` of the configuration."),
+]
 FailOn: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -1,0 +1,92 @@
+"""``backstop effects list|resolve``."""
+
+from __future__ import annotations
+
+import getpass
+
+import msgspec
+
+from backstop.cli.options import Format
+from backstop.cli.stores import Place
+from backstop.core.canon import NotCanonical, canonical, parse
+from backstop.core.events import NOTHING
+from backstop.core.fenced import out_twice
+from backstop.errors import UsageError
+from backstop.guard.resolving import SHOWN, Outcome, Word, may_run
+from backstop.guard.resolving import resolve as decide
+from backstop.reports.effects import Listing, is_ambiguous, render, render_json
+from backstop.reports.escape import plain
+
+
+def list_effects(where: Place, *, in_doubt: bool, form: Format) -> str:
+    """Every effect that is not decided, and those that may be out twice."""
+    store = where.open()
+    listing = Listing(
+        store=where.url,
+        standings=tuple(
+            standing for standing in store.standings() if is_ambiguous(standing) or not in_doubt
+        ),
+        out_twice=out_twice(store.read),
+        options=where.options,
+    )
+    return render_json(listing) if form is Format.JSON else render(listing)
+
+
+def resolve(where: Place, key: str, word: Word) -> str:
+    """Put a person's word on an effect on record; how it stands now, in one line."""
+    standing = decide(where.open(), key, word)
+    claimed = standing.claimed
+    warning = (
+        "; its owner may still be at it" if word.to != "committed" and may_run(standing) else ""
+    )
+    return (
+        f"{plain(claimed.tool)} {claimed.key[:SHOWN]}, run {plain(claimed.run)}, step "
+        f"{plain(claimed.step)}: {standing.phase.value}, by {plain(word.by)}{warning}"
+    )
+
+
+def word(
+    *,
+    committed: str | None,
+    failed: bool,
+    retry: bool,
+    reason: str,
+    by: str | None,
+    force: bool,
+) -> Word:
+    """What the options say. Raises `UsageError` for none or several outcomes, or a bad result."""
+    said: list[Outcome] = []
+    if committed is not None:
+        said.append("committed")
+    if failed:
+        said.append("failed")
+    if retry:
+        said.append("reopened")
+    if len(said) != 1:
+        raise UsageError("say one of --committed RESULT, --failed and --retry")
+    if force and not retry:
+        raise UsageError("--force goes with --retry only")
+    return Word(
+        to=said[0],
+        by=f"person:{by or _user()}",
+        reason=reason,
+        result=NOTHING if committed is None else _result(committed),
+        force=force,
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"  # a container whose user has no name
+
+
+def _result(text: str) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(canonical(parse(text)).encode())
+    except NotCanonical as fault:
+        raise UsageError(
+            f"--committed: the result is no strict JSON: {fault}; text needs its quotes, and null "
+            "says that there is none"
+        ) from None
