@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -44,6 +46,7 @@ class Attempt:
     `effects` are the keys that it had to do with, each with why it is not decided, or None.
     `session` is that of the runner which the attempt drives; runners nested in it have others.
     `said` are the events of that session, and `waits` says that somebody has to answer one.
+    `due` counts, by tool, the effects that a model asked for and that nothing came of yet.
     """
 
     run: str
@@ -55,11 +58,15 @@ class Attempt:
     session: str = ""
     said: list[Any] = field(default_factory=list)
     waits: bool = False
+    due: Counter[str] = field(default_factory=Counter)
+    refusals: list[str] = field(default_factory=list)
 
     @property
     def unfinished(self) -> str | None:
         """Why the cursor may not move on; None if it may."""
-        return next((why for why in self.effects.values() if why is not None), None)
+        undecided = (why for why in self.effects.values() if why is not None)
+        never = (f"{tool} was asked for and never ran" for tool, n in self.due.items() if n > 0)
+        return next(chain(self.refusals, undecided, never), None)
 
     def ordinal(self, agent: str) -> int:
         """How many times `agent` asked its model in this attempt before now."""
@@ -74,6 +81,14 @@ _CURRENT: Final[ContextVar[Attempt | None]] = ContextVar("backstop_attempt", def
 def current() -> Attempt | None:
     """The attempt within which the caller runs, also in tasks and nested runners it started."""
     return _CURRENT.get()
+
+
+def enter(attempt: Attempt | None) -> None:
+    """What this context does from now on belongs to `attempt`; to nobody, if that is None.
+
+    For a driver that is called back and encloses nothing; any other writes `within`.
+    """
+    _CURRENT.set(attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,28 +128,13 @@ class Journal:
         step = f"s{cursor}"
         known, tries = self._tries(run, step)
         if not known:
-            self.start(run, cursor=cursor, trigger=trigger, message=message, state=state)
-        number = tries + 1
-        # Of several workers that were handed the step at once, each has an attempt of its own.
-        while not self._write(
-            AttemptStarted(
-                run=run, at="", v=self.version, step=step, attempt=number, delivery=delivery
-            )
-        ):
-            number += 1
-        return Attempt(run=run, step=step, cursor=cursor, number=number)
+            self.start_step(run, cursor=cursor, trigger=trigger, message=message, state=state)
+        return self.start_attempt(run, cursor=cursor, tries=tries, delivery=delivery)
 
-    def start(
-        self,
-        run: str,
-        *,
-        cursor: int,
-        trigger: str,
-        message: object,
-        state: Mapping[str, Any],
-        trigger_key: str = "",
+    def start_step(
+        self, run: str, *, cursor: int, trigger: str, message: object, state: Mapping[str, Any]
     ) -> bool:
-        """Say what sets off the run's step number `cursor`; False if it was said before."""
+        """The run's step number `cursor` begins; False if another worker began it already."""
         return self._write(
             StepStarted(
                 run=run,
@@ -145,9 +145,19 @@ class Journal:
                 trigger=trigger,
                 message=as_sent(message),
                 state=raw(dict(state)),
-                trigger_key=trigger_key,
             )
         )
+
+    def start_attempt(self, run: str, *, cursor: int, tries: int, delivery: str = "") -> Attempt:
+        """A further try at a step which had `tries`; each of several workers has one of its own."""
+        step, number = f"s{cursor}", tries + 1
+        while not self._write(
+            AttemptStarted(
+                run=run, at="", v=self.version, step=step, attempt=number, delivery=delivery
+            )
+        ):
+            number += 1
+        return Attempt(run=run, step=step, cursor=cursor, number=number)
 
     @contextmanager
     def within(self, attempt: Attempt) -> Iterator[Attempt]:
