@@ -128,13 +128,20 @@ class Journal:
         step = f"s{cursor}"
         known, tries = self._tries(run, step)
         if not known:
-            self.start_step(run, cursor=cursor, trigger=trigger, message=message, state=state)
+            self.start(run, cursor=cursor, trigger=trigger, message=message, state=state)
         return self.start_attempt(run, cursor=cursor, tries=tries, delivery=delivery)
 
-    def start_step(
-        self, run: str, *, cursor: int, trigger: str, message: object, state: Mapping[str, Any]
+    def start(
+        self,
+        run: str,
+        *,
+        cursor: int,
+        trigger: str,
+        message: object,
+        state: Mapping[str, Any],
+        trigger_key: str = "",
     ) -> bool:
-        """The run's step number `cursor` begins; False if another worker began it already."""
+        """Say what sets off the run's step number `cursor`; False if it was said before."""
         return self._write(
             StepStarted(
                 run=run,
@@ -145,6 +152,7 @@ class Journal:
                 trigger=trigger,
                 message=as_sent(message),
                 state=raw(dict(state)),
+                trigger_key=trigger_key,
             )
         )
 
