@@ -193,6 +193,23 @@ def seal(
     typer.echo(run(file, out=out))
 
 
+@ledger.command()
+def pull(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The store.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the ledger.")],
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="As it was then; else as it is.")
+    ] = None,
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+) -> None:
+    """Copy a store's ledger, as of one instant, to a file."""
+    from backstop.cli.pulling import pull as run
+    from backstop.cli.stores import place
+
+    typer.echo(run(place(store=url, config=config, agent=agent), out=out, at=at))
+
+
 @ledger.command(name="import")
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The record made elsewhere.")],

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 from backstop.adapters.chat import Selection, import_chat
 from backstop.adapters.files import read_bytes, write_atomic
-from backstop.cli.options import keep_apart, pairs
+from backstop.cli.options import keep_apart, moment, pairs
 from backstop.config import load
 from backstop.core.ledgerfile import seal_lines, verify
 from backstop.errors import UsageError
@@ -36,7 +35,7 @@ def import_ledger(
         namespace=chosen.namespace,
         declarations=chosen.declarations,
         selection=Selection(where=pairs(where, option="--where"), run_field=run_field),
-        at=_moment(at),
+        at=moment(at, option="--at"),
     )
     data = b"".join(seal_lines(header, events))
     # What is written must stand up to the strict reader, whoever wrote the trajectories.
@@ -46,13 +45,3 @@ def import_ledger(
         f"{plain(str(out))}: imported. runs: {summary.runs:,}, events: {summary.events:,}, "
         f"side effects: {summary.effects:,}"
     )
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise UsageError(f"--at: {text!r} is no RFC 3339 time with an offset")
-    return moment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -93,4 +94,15 @@ def pairs(texts: list[str], *, option: str) -> dict[str, str]:
         if name in found:
             raise UsageError(f"{option}: {name!r} is given twice")
         found[name] = value
+    return found
+
+
+def moment(text: str, *, option: str) -> datetime:
+    """The instant that `text` names. Raises `UsageError` for no RFC 3339 time with an offset."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise UsageError(f"{option}: {text!r} is no RFC 3339 time with an offset")
     return found

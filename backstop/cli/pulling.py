@@ -1,0 +1,39 @@
+"""``backstop ledger pull``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from backstop.cli.options import moment
+from backstop.cli.progress import progress_bar
+from backstop.cli.stores import Place
+from backstop.clock import SystemClock
+from backstop.reports.escape import plain
+from backstop.reports.explain import count_of
+from backstop.wiring.pulling import pull as run
+
+
+def pull(where: Place, *, out: Path, at: str | None) -> str:
+    """Pull a store's ledger to `out`; what it holds, in one line."""
+    instant = None if at is None else moment(at, option="--at")
+    now = SystemClock().now()
+    store = where.open()
+    with progress_bar("pulling parts") as progress:
+        pulled = run(
+            store,
+            header=store.header,
+            url=where.url,
+            agent=where.agent,
+            out=out,
+            at=instant,
+            now=now,
+            progress=progress,
+        )
+    found = pulled.summary
+    again = ", taken up again" if pulled.resumed else ""
+    doubts = f", {found.in_doubt:,} in doubt" if found.in_doubt else ""
+    return (
+        f"{plain(str(out))}: pulled as of {pulled.at}{again}. {count_of(found.events, 'event')}, "
+        f"{count_of(found.effects, 'side effect')}{doubts}, {count_of(found.runs, 'run')} "
+        f"({found.open_runs:,} open); holds, no silent skip; sha256:{found.digest}"
+    )
