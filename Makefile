@@ -9,6 +9,8 @@ PYTEST := $(PY) -m pytest -q -rfEs -n $(JOBS)
 BACKSTOP := $(PY) -m backstop
 STAMP := .venv/.installed
 OLDEST := .venv-oldest/.installed
+PEERS := .venv-bench/.installed
+GUARD_BENCH_ARGS ?=
 
 AGENT := vendor-onboarding
 SPECIMEN := examples/vendor_onboarding
@@ -26,10 +28,10 @@ export UV_PYTHON_DOWNLOADS = never
 export UV_SYSTEM_CERTS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt lint type imports test property golden replay gate control diff bench docs check coverage clean
+.PHONY: help install fmt lint type imports test property golden replay gate control diff bench bench-guard docs check coverage clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## set up .venv from the lock file (every other target does so by itself)
 	@$(PY) -c 'import sys, backstop; print("Ready: backstop", backstop.__version__, "on Python", sys.version.split()[0])'
@@ -85,6 +87,16 @@ control: $(STAMP) ## the version that wrote the ledger must pass (exit 0)
 diff: replay ## the gate's arithmetic alone: the ledger against the intents of `make replay`
 	@$(BACKSTOP) diff $(LEDGER) $(INTENTS) --config backstop.yaml --agent $(AGENT) > out/diff.txt; code=$$?; cat out/diff.txt; \
 	$(call expect_blocked,$$code,out/diff.txt)
+
+# The guard's peers, for the benchmark alone: nothing of the project needs them.
+$(PEERS): $(STAMP) benchmarks/guard/requirements.txt
+	@if [ -f $@ ] && cksum benchmarks/guard/requirements.txt | cmp -s - $@; then touch $@; exit 0; fi; \
+	$(PY) -m venv --clear .venv-bench && \
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/guard/requirements.txt && \
+	cksum benchmarks/guard/requirements.txt > $@
+
+bench-guard: $(PEERS) ## the guard beside its peers: cost of a call, and incidents (about 8 minutes)
+	@$(PY) -m benchmarks.guard.bench_guard $(GUARD_BENCH_ARGS)
 
 bench: $(STAMP) ## figures, side by side in one run; never a test
 	@$(PY) -m benchmarks

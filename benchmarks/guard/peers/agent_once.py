@@ -1,0 +1,27 @@
+"""agent-once: a decorator, SQLite in WAL mode with full syncs, `verify` for doubts."""
+
+from __future__ import annotations
+
+import once
+from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, order
+
+
+def build(place: Place) -> Guarded:
+    """Variant ``lookup`` verifies what is unknown or older than the lease."""
+    lookup = place.variant == "lookup"
+    guard = once.Once(place.folder / "once.db", stale_after=place.lease_s if lookup else None)
+
+    def verify(_key: str, arguments: Order) -> object:
+        return {"ok": True} if place.seen(arguments["po_ref"]) else once.NOT_HAPPENED
+
+    @guard.tool(name=TOOL, verify=verify if lookup else None)
+    def create(
+        vendor_id: str, po_ref: str, quantity: int, unit_price: str, note: str
+    ) -> Order:
+        return place.act(po_ref)
+
+    def call(ref: str) -> object:
+        with guard.scope(RUN):
+            return create(**order(ref))
+
+    return Guarded(call=call)
