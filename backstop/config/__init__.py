@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from backstop.config.model import (
     SandboxModel,
     ToolModel,
     memory_bytes,
+    period_seconds,
     wall_seconds,
 )
 from backstop.config.strictyaml import MAX_BYTES, Document, parse
@@ -30,6 +31,7 @@ __all__ = [
     "FailOn",
     "GateModel",
     "Sandbox",
+    "Vouched",
     "find_beside",
     "json_schema",
     "load",
@@ -40,8 +42,26 @@ DEFAULT_FILE: Final = "backstop.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Vouched:
+    """What is said of a tool's effect beside its key; functions and classes by their names.
+
+    `keyed` is the parameter that takes our key and the seconds for which a provider remembers
+    it, `probe` a function's name and the seconds after which it is right. `lease_s` is None
+    where nothing is said.
+    """
+
+    keyed: tuple[str, float] | None = None
+    probe: tuple[str, float] | None = None
+    no_effect_on: tuple[str, ...] = ()
+    lease_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """An agent of the configuration. Paths are resolved against the configuration's folder."""
+    """An agent of the configuration. Paths are resolved against the configuration's folder.
+
+    `vouched` says of tools, by name, how their effects may be tried again.
+    """
 
     name: str
     path: Path | None
@@ -50,6 +70,7 @@ class Agent:
     guarded: bool
     namespace: Namespace
     declarations: Mapping[str, Declaration]
+    vouched: Mapping[str, Vouched] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,22 +216,38 @@ def _agent(name: str, model: AgentModel, root: Path) -> Agent:
         guarded=model.guarded,
         namespace=Namespace(agent=name, app=model.app, tenant=model.tenant),
         declarations={tool: _declaration(tool, said) for tool, said in model.tools.items()},
+        vouched={tool: _vouched(said) for tool, said in model.tools.items()},
+    )
+
+
+def _vouched(model: ToolModel) -> Vouched:
+    keyed, probe = model.keyed, model.probe
+    return Vouched(
+        keyed=None if keyed is None else (keyed.param, period_seconds(keyed.retention)),
+        probe=None if probe is None else (probe.function, period_seconds(probe.settle)),
+        no_effect_on=model.no_effect_on,
+        lease_s=None if model.lease is None else period_seconds(model.lease),
     )
 
 
 def _declaration(tool: str, model: ToolModel) -> Declaration:
+    fields = {
+        name: (kinds,) if isinstance(kinds, str) else tuple(kinds)
+        for name, kinds in model.fields.items()
+    }
+    if model.keyed is not None:
+        # What we write there ourselves says nothing about what is asked for.
+        fields[model.keyed.param] = ("volatile",)
     return Declaration(
         tool=tool,
         effect=model.effect,
         identity=model.identity,
         scope=None if model.scope is None else Scope(model.scope),
-        fields={
-            name: (kinds,) if isinstance(kinds, str) else tuple(kinds)
-            for name, kinds in model.fields.items()
-        },
+        fields=fields,
         schema=model.parameters,
         occurrence=model.occurrence,
         aliases=model.aliases,
+        key=(model.key,) if isinstance(model.key, str) else model.key or (),
     )
 
 

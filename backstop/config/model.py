@@ -11,6 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 _SIZE: Final = re.compile(r"([1-9][0-9]{0,8})([kmg])", re.ASCII)
 _UNITS: Final = {"k": 1024, "m": 1024**2, "g": 1024**3, "s": 1, "h": 3600}
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,6})([smh])", re.ASCII)
+_PERIOD: Final = re.compile(r"([0-9]{1,6})([smhd])", re.ASCII)
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def memory_bytes(text: str) -> int:
@@ -27,6 +29,13 @@ def wall_seconds(text: str) -> int:
     return int(match[1]) * (60 if match[2] == "m" else _UNITS[match[2]])
 
 
+def period_seconds(text: str) -> int:
+    """Seconds of a period like ``0s``, ``30s``, ``24h`` or ``30d``. Raises `ValueError`."""
+    if (match := _PERIOD.fullmatch(text)) is None:
+        raise ValueError(f"{text!r} is no period: write a whole number and s, m, h or d, like 24h")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
 def _checked_size(text: str) -> str:
     memory_bytes(text)
     return text
@@ -37,10 +46,19 @@ def _checked_span(text: str) -> str:
     return text
 
 
+def _checked_period(text: str) -> str:
+    period_seconds(text)
+    return text
+
+
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$")]
 Text = Annotated[str, Field(min_length=1)]
 Size = Annotated[str, AfterValidator(_checked_size)]
 Span = Annotated[str, AfterValidator(_checked_span)]
+Period = Annotated[str, AfterValidator(_checked_period)]
+ClassPath = Annotated[str, Field(pattern=r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:)?[A-Za-z_]\w*$")]
+"""A builtin exception's name, or ``package.module:Name``."""
+FunctionPath = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")]
 FieldKind = Literal[
     "set",
     "json",
@@ -58,6 +76,22 @@ FieldKind = Literal[
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class KeyedModel(_Model):
+    """The tool hands our key to a provider that acts once on it."""
+
+    param: Text = Field(description="The tool's parameter that takes the key.")
+    retention: Period = Field(description="How long the provider remembers a key.")
+
+
+class ProbeModel(_Model):
+    """The tool's effect can be looked up."""
+
+    function: FunctionPath = Field(
+        description="`package.module:function`, called with the key and the arguments."
+    )
+    settle: Period = Field(description="How long after the effect the lookup is right.")
 
 
 class ToolModel(_Model):
@@ -83,6 +117,36 @@ class ToolModel(_Model):
     parameters: dict[str, Any] = Field(
         default_factory=dict, alias="schema", description="JSON Schema of the parameters."
     )
+
+    key: Text | tuple[Text, ...] | None = Field(
+        default=None,
+        description="The arguments that hold the caller's own idempotency key; those that are "
+        "there must agree.",
+    )
+    keyed: KeyedModel | None = Field(
+        default=None, description="A provider acts once on our key: a doubt may be tried again."
+    )
+    probe: ProbeModel | None = Field(
+        default=None, description="A lookup tells whether an effect in doubt has happened."
+    )
+    no_effect_on: tuple[ClassPath, ...] = Field(
+        default=(), description="Exceptions of which the tool vouches that nothing happened."
+    )
+    lease: Period | None = Field(
+        default=None,
+        description="How long a claim holds whose owner cannot be seen; `5m` where left out.",
+    )
+
+    @model_validator(mode="after")
+    def _one_way_out_of_a_doubt(self) -> ToolModel:
+        if self.keyed is not None and self.probe is not None:
+            raise ValueError("says both `keyed` and `probe`: keep the one that holds")
+        if self.keyed is not None and self.keyed.param in (self.identity or ()):
+            raise ValueError(
+                f"{self.keyed.param!r} takes our key, so it cannot name the target: drop it from "
+                "`identity`"
+            )
+        return self
 
     @model_validator(mode="after")
     def _no_identity_is_left_out(self) -> ToolModel:

@@ -61,7 +61,8 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     `identity` names arguments; None is undeclared. `scope` None is a run, undeclared.
     `fields` maps arguments (or JSON Pointers) to kinds of `backstop.core.fields`. `schema`
     is the JSON Schema of the parameters. `occurrence` is the argument that tells deliberate
-    repeats apart, or ``step``. `aliases` are other names of the same tool.
+    repeats apart, or ``step``. `aliases` are other names of the same tool. `key` are arguments
+    that hold the caller's own idempotency key, which stands in for the identity.
     """
 
     tool: str
@@ -72,6 +73,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     schema: dict[str, Any] = {}
     occurrence: str | None = None
     aliases: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -141,13 +143,14 @@ def identify(
 ) -> Identified:
     """K1: the idempotency key and fingerprint of a call.
 
-    `occurrence` overrules the declared one. `explicit` are keys that the caller brought along:
-    one stands in for the identity, two different ones are refused (K18). Raises
-    `IdentityRefused` (``no-identity``, ``conflicting-keys``, ``not-canonical``).
+    `occurrence` overrules the declared one. `explicit` are keys that the caller brought along
+    beside those in declared arguments: one stands in for the identity, two different ones are
+    refused (K18). Raises `IdentityRefused` (``no-identity``, ``conflicting-keys``,
+    ``not-canonical``).
     """
     call = _Call(arguments, declaration, declaration)
     return call.identified(
-        _explicit_key(explicit, declaration) or call.identity(),
+        call.target(explicit),
         namespace=namespace,
         run=run,
         step=step,
@@ -188,7 +191,7 @@ def rekey(
     """
     call = _Call(arguments, candidate, written_under)
     return call.identified(
-        call.identity(), namespace=namespace, run=run, step=step, occurrence=occurrence
+        call.target(), namespace=namespace, run=run, step=step, occurrence=occurrence
     )
 
 
@@ -290,6 +293,27 @@ class _Call:
         """What of it is asked for: without hidden fields, in one spelling."""
         fields = self.declaration.fields
         return normalise_fields(without(seen, fields, HIDDEN), fields) if fields else seen
+
+    def target(self, explicit: Sequence[str] = ()) -> dict[str, Json] | str:
+        """What names the target: a key that the caller brought along, else the identity."""
+        if not (explicit or self.declaration.key):
+            return self.identity()
+        keys = (*explicit, *self._brought())
+        if (key := _explicit_key(keys, self.declaration)) is not None:
+            return key
+        if self.declaration.identity is None and self.declaration.key:
+            # To key some calls by all arguments and others not would let one go out twice.
+            raise self._refused(f"its key ({', '.join(self.declaration.key)}) is missing")
+        return self.identity()
+
+    def _brought(self) -> list[str]:
+        """The caller's own keys in the arguments that are declared to hold one."""
+        values = [self.arguments.get(name) for name in self.declaration.key]
+        return [
+            value if isinstance(value, str) else canonical(value)
+            for value in values
+            if value is not None
+        ]
 
     def identity(self) -> dict[str, Json]:
         """The identity arguments; raises `IdentityRefused` if nothing names the target."""

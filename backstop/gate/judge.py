@@ -173,6 +173,7 @@ def _with_schemas(
             schema=dict(schema),
             occurrence=stated.occurrence,
             aliases=stated.aliases,
+            key=stated.key,
         )
     return judged
 

@@ -17,12 +17,15 @@ class Safety:
     """How a tool's effect may be tried again, if at all.
 
     `no_effect_on` are the exceptions of which it vouches that nothing happened. `lease_s` is
-    how many seconds its claim holds where nobody can see whether its owner still runs.
+    how many seconds its claim holds where nobody can see whether its owner still runs; zero
+    seconds are an end, too. `broken` says why what was declared cannot be relied on: then the
+    tool's effects are refused.
     """
 
     capability: Capability | None = None
     no_effect_on: NoEffectOn = ()
     lease_s: float = LEASE_S
+    broken: str = ""
 
 
 NO_SAFETY: Final = Safety()

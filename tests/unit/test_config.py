@@ -31,6 +31,14 @@ agents:
         occurrence: step
         aliases: [create_po]
         schema: {type: object, properties: {note: {type: string, default: ""}}}
+      pay:
+        key: request_id
+        keyed: {param: idempotency_key, retention: 24h}
+        no_effect_on: [ConnectionRefusedError, "bank.errors:Declined"]
+        lease: 0s
+      mail:
+        key: [request, meta]
+        probe: {function: "desk.lookups:was_sent", settle: 30s}
       lookup: {effect: false}
 gate: {fail_on: [duplicate, missing], control: none, max_assumed_steps: 2, allow_empty: true}
 sandbox: {kind: docker, python: env/bin/python, memory: 512m, cpus: 0.5, wall: 5m}
@@ -78,6 +86,41 @@ def test_everything_that_can_be_said_is_read() -> None:
         cpus=0.5,
         wall=300,
     )
+
+
+def test_what_a_tool_vouches_for_is_read_and_its_names_are_left_for_later() -> None:
+    agent = config.loads(WHOLE, name="backstop.yaml", root=ROOT).agent(None)
+    assert agent.vouched["pay"] == config.Vouched(
+        keyed=("idempotency_key", 86400.0),
+        no_effect_on=("ConnectionRefusedError", "bank.errors:Declined"),
+        lease_s=0,
+    )
+    assert agent.vouched["mail"] == config.Vouched(probe=("desk.lookups:was_sent", 30.0))
+    assert agent.vouched["lookup"] == config.Vouched()
+    assert agent.declarations["pay"].key == ("request_id",)
+    assert agent.declarations["pay"].fields == {"idempotency_key": ("volatile",)}
+    assert agent.declarations["mail"].key == ("request", "meta")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "keyed: {param: k, retention: 1h}, probe: {function: 'a:b', settle: 1s}",
+            "says both `keyed` and `probe`",
+        ),
+        ("identity: [k], keyed: {param: k, retention: 1h}", "'k' takes our key"),
+        ("keyed: {param: k, retention: soon}", "'soon' is no period"),
+        ("probe: {function: was_sent, settle: 1s}", "function"),
+        ("no_effect_on: [a.b]", "no_effect_on"),
+        ("lease: -1s", "'-1s' is no period"),
+    ],
+)
+def test_what_a_tool_cannot_vouch_for_is_refused_with_its_place(said: str, words: str) -> None:
+    text = MINIMAL.replace("{path: x}", f"{{path: x, tools: {{pay: {{{said}}}}}}}")
+    with pytest.raises(ConfigError, match=words) as refused:
+        config.loads(text, name="backstop.yaml", root=ROOT)
+    assert str(refused.value).startswith("backstop.yaml:3: agents.a.tools.pay")
 
 
 def test_what_is_left_out_takes_the_cautious_default() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from ...adk.code import body_of, setup_digest, tool_code
-from ...core.canon import NotCanonical, canonical
+from ...adk.schema import schema_of
 
 _SERVER_SIDE: Final = frozenset(
     {
@@ -151,12 +150,11 @@ def is_guard(plugin: Any) -> bool:
 
 def describe(tool: Any, *, agent: str, guarded: bool) -> Found:
     """A tool as `Ready` tells it: parameters with defaults, and a digest of its own code."""
-    function = getattr(tool, "func", None)
     return {
         "agent": agent,
         "tool": tool.name,
         "kind": type(tool).__name__,
-        "schema": _schema(tool, function),
+        "schema": schema_of(tool),
         "guarded": guarded,
         "long_running": bool(tool.is_long_running),
         "code": tool_code(tool),
@@ -169,41 +167,6 @@ def _body(tool: Any, folder: Path) -> str:
     if code is None or not _lies_in(Path(code.co_filename), folder):
         return ""
     return f"{Path(code.co_filename).resolve().relative_to(folder).as_posix()}:{code.co_qualname}"
-
-
-def _schema(tool: Any, function: Callable[..., Any] | None) -> Found:
-    try:
-        declaration = tool._get_declaration()  # noqa: SLF001 - what the model is told about the tool
-    except Exception as error:  # noqa: BLE001 - a user's tool may raise anything here
-        return {"x-undeclared": f"{type(error).__name__}: {error}"[:200]}
-    if declaration is None:
-        return {}
-    schema = declaration.parameters_json_schema
-    if schema is None and declaration.parameters is not None:
-        schema = declaration.parameters.model_dump(mode="json", exclude_none=True)
-    if hasattr(schema, "model_dump"):
-        schema = schema.model_dump(mode="json", exclude_none=True)
-    found: Found = json.loads(json.dumps(schema or {}, default=str))
-    if function is not None:
-        _add_defaults(found, function)
-    return found
-
-
-def _add_defaults(schema: Found, function: Callable[..., Any]) -> None:
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return
-    for name, member in (schema.get("properties") or {}).items():
-        parameter = parameters.get(name)
-        if parameter is None or parameter.default is parameter.empty:
-            continue
-        try:
-            member["default"] = json.loads(canonical(parameter.default))
-        except NotCanonical:
-            continue
-        if name in schema.get("required", ()):
-            schema["required"].remove(name)
 
 
 def _children(node: Any) -> Iterator[Any]:

@@ -340,6 +340,34 @@ def test_k18_two_explicit_keys_that_conflict_are_refused() -> None:
     assert refused({"a": 1}, Declaration(tool="f"), explicit=(" ",)) == "no-identity"
 
 
+def test_k18_a_declared_argument_holds_the_callers_own_key_and_two_must_agree() -> None:
+    """K18: the key may stand in two places of one call; they must not disagree."""
+    rules = Declaration(tool="f", key=("header", "meta"))
+    one = call({"a": 1, "header": "A"}, rules)
+    assert one.key == call({"a": 2, "meta": "A", "header": "A"}, rules).key
+    assert one.key == call({"a": 1}, explicit=("A",)).key
+    assert (
+        one.key
+        == rekey(
+            {"a": 3, "meta": "A"},
+            written_under=rules,
+            candidate=rules,
+            namespace=DESK,
+            run="r1",
+            step="s1",
+        ).key
+    )
+    assert call({"header": 42}, rules).key == call({"header": "42"}, rules).key
+    assert refused({"header": "A", "meta": "B"}, rules) == "conflicting-keys"
+    assert refused({"header": "A"}, rules, explicit=("B",)) == "conflicting-keys"
+
+
+def test_without_the_callers_key_the_identity_decides_and_without_one_the_call_is_refused() -> None:
+    by_name = Declaration(tool="f", key=("request",), identity=("a",))
+    assert call({"a": 1}, by_name).key == call({"a": 1}, Declaration(tool="f", identity=("a",))).key
+    assert refused({"a": 1}, Declaration(tool="f", key=("request",))) == "no-identity"
+
+
 def test_k18_one_explicit_key_stands_in_for_the_identity() -> None:
     one = call({"a": 1}, explicit=("A", "A"))
     assert one.key == call({"a": 2}, explicit=("A",)).key

@@ -1,0 +1,172 @@
+"""What is known of an agent's tools: what the configuration says, completed by what its code says.
+
+``backstop.yaml`` wins where the code is silent, and the code where the configuration is. Where
+both speak and differ nobody can know what is meant: the tool's effects are refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from backstop.adk.schema import schema_of_function
+from backstop.core.identity import Declaration, Scope
+from backstop.errors import UsageError
+from backstop.guard.capability import Keyed, Probe, seconds
+from backstop.guard.effect import Declared, declared_by
+from backstop.guard.safety import LEASE_S, NO_SAFETY, Safety
+
+
+def functions_of(folder: Path) -> Iterator[Declared]:
+    """What the decorated functions say that the modules below `folder` hold by some name."""
+    seen: set[str] = set()
+    home = folder.resolve()
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not file or not Path(file).resolve().is_relative_to(home):
+            continue
+        for thing in list(vars(module).values()):
+            declared = declared_by(thing)
+            if declared is not None and declared.home not in seen:
+                seen.add(declared.home)
+                yield declared
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """The tools of one agent: `configured` and `vouched` by the configuration, `found` in code."""
+
+    configured: Mapping[str, Declaration] = field(default_factory=dict)
+    vouched: Mapping[str, Safety] = field(default_factory=dict)
+    found: Iterable[Declared] = ()
+
+    def __post_init__(self) -> None:
+        # One list, whoever asks: `found` may be an iterator.
+        object.__setattr__(self, "found", tuple(self.found))
+
+    def declarations(self) -> dict[str, Declaration]:
+        """Everything that names effects, by tool: for the journal and the ledger's header."""
+        return {
+            **self.configured,
+            **{said.tool: _declaration(said, self._configured(said)) for said in self.found},
+        }
+
+    def safety(self) -> Mapping[str, Safety]:
+        """How effects may be tried again, by tool; worked out when a tool is first asked for."""
+        return _Safeties(self)
+
+    def safety_of(self, tool: str) -> Safety:
+        """How a tool's effect may be tried again, `broken` where that cannot be relied on."""
+        vouched = self.vouched.get(tool, NO_SAFETY)
+        said = [one for one in self.found if one.tool == tool]
+        if not said or vouched.broken:
+            return vouched
+        if len(said) > 1:
+            homes = " and ".join(sorted(one.home for one in said))
+            return Safety(
+                broken=f"several functions are called {tool}: {homes}; their effects would share "
+                'keys: give one another name, @effect(name="...")'
+            )
+        (one,) = said
+        return _safety(one, vouched, _contradiction(one, self._configured(one)))
+
+    def _configured(self, said: Declared) -> Declaration:
+        return self.configured.get(said.tool) or Declaration(tool=said.tool)
+
+
+class _Safeties(Mapping[str, Safety]):
+    """`Safety` by tool: names in a configuration are imported for the tools that are called."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._names = list(dict.fromkeys([*tools.vouched, *(one.tool for one in tools.found)]))
+        self._known: dict[str, Safety] = {}
+
+    def __getitem__(self, tool: str) -> Safety:
+        if tool not in self._known:
+            if tool not in self._names:
+                raise KeyError(tool)
+            self._known[tool] = self._tools.safety_of(tool)
+        return self._known[tool]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _declaration(said: Declared, configured: Declaration) -> Declaration:
+    """The configured declaration, with what the code says where that is silent."""
+    more: dict[str, Any] = {}
+    if configured.identity is None and said.identity is not None:
+        more["identity"] = said.identity
+    if configured.scope is None and said.scope is not None:
+        more["scope"] = Scope(said.scope)
+    if not configured.key and said.key:
+        more["key"] = said.key
+    if not configured.schema:
+        more["schema"] = schema_of_function(said.function)
+    if isinstance(said.capability, Keyed):
+        # What we write there ourselves says nothing about what is asked for.
+        more["fields"] = {**configured.fields, said.capability.param: ("volatile",)}
+    return msgspec.structs.replace(configured, **more)
+
+
+def _contradiction(said: Declared, configured: Declaration) -> str:
+    """What code and configuration say differently of what names the effect; empty if nothing."""
+    scope = None if said.scope is None else Scope(said.scope)
+    words = {
+        "identity": (said.identity, configured.identity),
+        "scope": (scope, configured.scope),
+        "key": (said.key or None, configured.key or None),
+    }
+    differing = [
+        name
+        for name, (ours, theirs) in words.items()
+        if ours is not None and theirs is not None and ours != theirs
+    ]
+    return _contradicting(said.tool, differing)
+
+
+def _contradicting(tool: str, names: Iterable[str]) -> str:
+    differing = ", ".join(names)
+    if not differing:
+        return ""
+    return (
+        f"the code and backstop.yaml say different things about {tool}: {differing}; say it in "
+        "one place"
+    )
+
+
+def _safety(said: Declared, vouched: Safety, broken: str) -> Safety:
+    capability = said.capability
+    if capability is not None and not isinstance(capability, Keyed | Probe):
+        broken = broken or f"the capability of {said.tool} is neither keyed(...) nor probe(...)"
+        capability = None
+    lease_s = LEASE_S
+    try:
+        lease_s = LEASE_S if said.lease is None else seconds(said.lease)
+    except UsageError as error:
+        broken = broken or f"the lease of {said.tool}: {error}"
+    words = {
+        "capability": (capability, vouched.capability, None),
+        "no_effect_on": (said.no_effect_on, vouched.no_effect_on, ()),
+        "lease": (lease_s, vouched.lease_s, LEASE_S),
+    }
+    differing = [
+        name
+        for name, (ours, theirs, unsaid) in words.items()
+        if unsaid not in {ours, theirs} and ours != theirs
+    ]
+    return Safety(
+        capability=vouched.capability or capability,
+        no_effect_on=vouched.no_effect_on or said.no_effect_on,
+        lease_s=lease_s if vouched.lease_s == LEASE_S else vouched.lease_s,
+        broken=broken or _contradicting(said.tool, differing),
+    )
