@@ -6,7 +6,7 @@ the work could not be done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
@@ -219,6 +219,32 @@ class Snapshots(Protocol):
 
 class Store(LedgerStore, Custody, Snapshots, Protocol):
     """All that an adapter of a store offers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """A message as it was handed over; the same one may come again, under this id or another."""
+
+    id: str
+    attributes: Mapping[str, str]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """Acknowledge the message: what it asks for is behind."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """Give the message back: what it asks for is not done, and it has to come again."""
+
+    reason: str
+
+
+Handled: TypeAlias = Done | Later
 
 
 class Conversation(Protocol):
