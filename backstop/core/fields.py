@@ -18,6 +18,8 @@ volatile   always: left out of key, fingerprint and arguments (a token, a time s
 override   always: a "yes, again" flag, left out likewise and recorded as the reason
 generated  always, for key and fingerprint: a model words it anew each time. It stays
            among the recorded arguments. Named as identity, it counts all the same
+redact     as without it: before anything is stored, the value becomes a keyed token
+           (`backstop.core.redaction`), so rows and keys hold tokens only
 ========== =============================================================================
 
 Kinds of text also hold for each text in a list. A field is named by argument, or by JSON
@@ -47,6 +49,7 @@ __all__ = [
     "opened",
     "picked",
     "pointers",
+    "tokens_of",
     "without",
 ]
 
@@ -96,7 +99,7 @@ _TEXT_EDITS: Final[Mapping[str, Callable[[str], Json]]] = {
     "money": lambda text: from_text(text, "money"),
 }
 
-KINDS: Final = frozenset({"json", "set", "generated", *_TEXT_EDITS, *HIDDEN})
+KINDS: Final = frozenset({"json", "set", "generated", "redact", *_TEXT_EDITS, *HIDDEN})
 """Every kind that a field may have."""
 
 
@@ -157,7 +160,7 @@ def opened(arguments: Mapping[str, Json], fields: Fields) -> dict[str, Json]:
 
 def _places(fields: Fields) -> list[tuple[tuple[str, ...], Sequence[str]]]:
     """The fields by their tokens, what is outside before what is in it."""
-    return sorted((_tokens(name), tuple(kinds)) for name, kinds in fields.items())
+    return sorted((tokens_of(name), tuple(kinds)) for name, kinds in fields.items())
 
 
 def _normaliser(kinds: Sequence[str]) -> Edit:
@@ -171,7 +174,7 @@ def without(
     members = dict(arguments)
     for name, declared in fields.items():
         if not kinds.isdisjoint(declared):
-            members = _dropped(members, _tokens(name))
+            members = _dropped(members, tokens_of(name))
     return members
 
 
@@ -183,7 +186,7 @@ def picked(arguments: Mapping[str, Json], fields: Fields, kinds: frozenset[str])
     found: dict[str, Json] = {}
     for name, declared in fields.items():
         if not kinds.isdisjoint(declared):
-            values = list(_values(dict(arguments), _tokens(name)))
+            values = list(_values(dict(arguments), tokens_of(name)))
             if values:
                 found[name] = values[0] if len(values) == 1 else values
     return found
@@ -212,7 +215,8 @@ def _less(value: Json, name: str) -> Json:
     return _dropped(value, (name,)) if isinstance(value, dict) else value
 
 
-def _tokens(name: str) -> tuple[str, ...]:
+def tokens_of(name: str) -> tuple[str, ...]:
+    """The member names on the way to a field: of an argument its own, of a pointer all."""
     name = unicodedata.normalize("NFC", name)
     if not name.startswith("/"):
         return (name,)

@@ -25,6 +25,7 @@ from backstop.core.events import (
     StepStarted,
 )
 from backstop.core.identity import Declaration, Namespace
+from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import BackstopError
 from backstop.ports import LedgerStore
 
@@ -95,7 +96,8 @@ def enter(attempt: Attempt | None) -> None:
 class Journal:
     """Records the runs of one agent into a store, as one process of it.
 
-    `version` is the short digest of the agent's content, `owner` names the process.
+    `version` is the short digest of the agent's content, `owner` names the process. Without a
+    `redaction_key`, calls with values that are declared `redact` cannot be put on record.
     """
 
     store: LedgerStore
@@ -103,6 +105,12 @@ class Journal:
     declarations: Mapping[str, Declaration]
     version: str
     owner: str
+    redaction_key: RedactionKey | None = None
+
+    @property
+    def redaction(self) -> Redaction:
+        """Makes tokens of what is declared, before anything is put on record."""
+        return Redaction(declarations=self.declarations, key=self.redaction_key)
 
     def open_run(self, run: str, *, app: str, user: str, state: Mapping[str, Any]) -> None:
         """A workflow instance begins with this session state."""
