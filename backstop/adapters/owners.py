@@ -3,15 +3,24 @@
 A process is named by its host, the boot of that host, its pid and time namespaces, its pid, and
 when it started: no later process ever has all of them. It can be looked up only by a process
 that shares host, boot and namespaces; anywhere else nothing is known of it.
+
+Where processes share a folder, each holds an OS lock on a file of its own there until it ends.
+The lock outlives nothing: not kill -9, not a new boot. A process that is stopped keeps it.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import socket
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Final
+
+import msgspec
 
 from backstop.ports import Liveness
 
@@ -100,3 +109,101 @@ def _link(name: str) -> str:
         return str((_PROC / name).readlink()).partition("[")[2].rstrip("]")
     except OSError:
         return ""
+
+
+class _Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lock's file says, for people and for whoever clears it away."""
+
+    process: str
+    host: str
+    boot: str
+    pid: str
+    start: str
+
+
+_HELD: Final[dict[str, int]] = {}
+"""The lock that this process holds in each folder, as an open file; it is never let go."""
+_GUARD: Final = Lock()
+
+
+def _let_go() -> None:
+    # A child that kept its parent's files open would keep the parent's locks, too.
+    for held in _HELD.values():
+        os.close(held)
+    _HELD.clear()
+    if _GUARD.locked():
+        _GUARD.release()  # by a thread that the child does not have
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+class OwnerLocks:
+    """The locks of the processes that share a folder. Raises `OSError` where that is unusable."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._gone: set[str] = set()
+
+    def hold(self) -> str:
+        """The name of this process, whose lock is held from now on until it ends."""
+        process = this_process()
+        with _GUARD:
+            folder = os.path.realpath(self._folder)
+            if folder not in _HELD:
+                self._folder.mkdir(exist_ok=True)
+                _HELD[folder] = self._taken(process)
+        return process
+
+    def liveness(self, process: str) -> Liveness:
+        """What the lock of a process says; where there is none, what can be seen of it."""
+        if process in self._gone:
+            return Liveness.GONE
+        try:
+            lock = os.open(self._file(process), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return liveness_of(process)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return Liveness.ALIVE
+        finally:
+            os.close(lock)
+        self._gone.add(process)
+        return Liveness.GONE
+
+    def clear(self, note: Callable[[str], object]) -> None:
+        """Remove the locks of dead processes, each once `note` has put on record that it is."""
+        for file in self._folder.glob("*.lock"):
+            try:
+                lock = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue  # somebody else cleared it, or it is not ours to clear
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                note(msgspec.json.decode(file.read_bytes(), type=_Owner).process)
+                file.unlink(missing_ok=True)
+            except (OSError, msgspec.MsgspecError):
+                continue  # it lives, or it is no lock of ours
+            finally:
+                os.close(lock)
+
+    def _taken(self, process: str) -> int:
+        file = self._file(process)
+        host, boot, _, pid, start = process.split(_SEPARATOR)
+        said = _Owner(process=process, host=host, boot=boot, pid=pid, start=start)
+        # It gets its name once it is locked: nobody ever finds it free while its owner lives.
+        unnamed = file.with_suffix(".new")
+        lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.ftruncate(lock, 0)
+            os.write(lock, msgspec.json.format(msgspec.json.encode(said)) + b"\n")
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            unnamed.rename(file)
+        except BaseException:
+            os.close(lock)
+            raise
+        return lock
+
+    def _file(self, process: str) -> Path:
+        return self._folder / f"{hashlib.sha256(process.encode()).hexdigest()[:32]}.lock"
