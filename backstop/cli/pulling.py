@@ -21,7 +21,6 @@ def pull(where: Place, *, out: Path, at: str | None) -> str:
     with progress_bar("pulling parts") as progress:
         pulled = run(
             store,
-            header=store.header,
             url=where.url,
             agent=where.agent,
             out=out,

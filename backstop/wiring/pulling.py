@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from backstop.adapters.files import check_writable, chunks, write_atomic
 from backstop.adapters.parts import PullFolder, Terms, put_in_place
@@ -32,10 +32,18 @@ class Pulled:
     resumed: bool
 
 
+class Source(Snapshots, Protocol):
+    """What is pulled: a ledger in parts, and its first line."""
+
+    @property
+    def header(self) -> Header:
+        """Whose ledger it is; as of any time after its parts were named, it tells of them all."""
+        ...
+
+
 def pull(
-    store: Snapshots,
+    store: Source,
     *,
-    header: Header,
     url: str,
     agent: str,
     out: Path,
@@ -45,7 +53,6 @@ def pull(
 ) -> Pulled:
     """Pull the ledger as it was at `at` into the file `out`, sealed and verified.
 
-    `header` must have been read after that instant, so that it knows whatever rows name.
     What was pulled lies in a folder beside `out` until all is there; a pull that was killed is
     taken up again, for its own instant. Without `at`, it is the last instant that is over.
     Nothing is written of a ledger that does not hold, with one exception: silent skips are
@@ -64,12 +71,9 @@ def pull(
         terms = folder.terms()
         resumed = terms is not None
         if terms is None:
-            terms = Terms(
-                store=url,
-                agent=agent,
-                at=_instant(at, now).isoformat(),
-                header=header,
-            )
+            instant = _instant(at, now)
+            store.parts(instant)  # whatever is written from now on is later
+            terms = Terms(store=url, agent=agent, at=instant.isoformat(), header=store.header)
             folder.begin(terms)
         else:
             _check_same(terms, url=url, agent=agent, at=at, folder=folder)
@@ -99,7 +103,7 @@ def _check_same(
 
 
 def _sealed(
-    store: Snapshots, terms: Terms, folder: PullFolder, *, suffix: str, progress: Progress | None
+    store: Source, terms: Terms, folder: PullFolder, *, suffix: str, progress: Progress | None
 ) -> Path:
     """All parts, in one sealed file within the folder."""
     at = datetime.fromisoformat(terms.at)

@@ -57,6 +57,7 @@ class Shelf:
 
     def __init__(self, story: str = STORY, *, kill: tuple[str, int] | None = None) -> None:
         self.told = scenario(story)
+        self.header = self.told.header
         self.pulled: list[str] = []
         self.instants: set[datetime] = set()
         self._kill = kill
@@ -81,7 +82,6 @@ def pulled(
 ) -> Pulled:
     return pull(
         shelf,
-        header=shelf.told.header,
         url="shelf:",
         agent=agent,
         out=out,
