@@ -43,6 +43,44 @@ def coerce(value: Json, schema: Schema) -> Json:
     return _Coercion(schema).coerce(value, schema)
 
 
+_ITS_OWN: Final[Mapping[str, frozenset[type]]] = {
+    "string": frozenset({str}),
+    "integer": frozenset({int}),
+    "number": frozenset({int, Decimal}),
+    "boolean": frozenset({bool}),
+    "null": frozenset({type(None)}),
+}
+_NONE: Final[frozenset[type]] = frozenset()
+_SPELLED_ANEW: Final = frozenset({"date-time", "uuid"})
+_ELSEWHERE: Final = frozenset({"$ref", "allOf"})
+
+
+def left_alone(schema: Schema) -> dict[str, frozenset[type]]:
+    """By property: types of which `coerce` leaves every value as it is.
+
+    It may leave others as well, and in a schema of parts it looks at none.
+    """
+    known = schema.get("properties")
+    if not isinstance(known, Mapping) or not _ELSEWHERE.isdisjoint(schema) or _branches(schema):
+        return {}
+    return {name: _left(below) for name, below in known.items() if isinstance(below, Mapping)}
+
+
+def _left(schema: Schema) -> frozenset[type]:
+    if not _ELSEWHERE.isdisjoint(schema):
+        return _NONE
+    branches = _branches(schema)
+    if not branches:
+        anew = schema.get("format") in _SPELLED_ANEW
+        return _NONE if anew else _ITS_OWN.get(_kind(schema), _NONE)
+    if any(_branches(branch) or not _ELSEWHERE.isdisjoint(branch) for branch in branches):
+        return _NONE
+    # Such a branch fits, so the union changes nothing: only one that lists its values may not.
+    listing = ("const", "enum")
+    fitting = [_left(branch) for branch in branches if not any(key in branch for key in listing)]
+    return frozenset().union(*fitting)
+
+
 def instant(text: str) -> str | None:
     """The one spelling of a date-time (RFC 3339; offset optional), or None if it is not one.
 

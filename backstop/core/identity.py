@@ -23,12 +23,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import msgspec
 
-from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse, short
+from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, short, spelled
+from backstop.core.coercion import left_alone
 from backstop.core.fields import (
     HIDDEN,
     coerce,
@@ -94,7 +95,12 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
             for name, schema in self.parameters.items()
             if isinstance(schema, dict) and "default" in schema
         }
-        return _canonical_members(given)
+        return _members(given)[1]
+
+    @cached_property
+    def left_alone(self) -> dict[str, frozenset[type]]:
+        """By parameter: types of which the schema changes no value."""
+        return left_alone(self.schema)
 
     def is_optional(self, name: str) -> bool:
         """Does the schema know this parameter, and not require it?"""
@@ -236,11 +242,11 @@ def _same_under(kind: str, a: Json, b: Json) -> bool:
     return canonical(normalise(a, (kind,))) == canonical(normalise(b, (kind,)))
 
 
-def _canonical_members(members: Mapping[str, object]) -> dict[str, Json]:
-    value = parse(canonical(members))
+def _members(members: Mapping[str, object]) -> tuple[str, dict[str, Json]]:
+    text, value = spelled(members)
     if not isinstance(value, dict):  # what is no mapping has no names to tell arguments by
         raise NotCanonical("arguments that are not an object", slug="opaque-value")
-    return value
+    return text, value
 
 
 def _explicit_key(explicit: Sequence[str], declaration: Declaration) -> str | None:
@@ -260,16 +266,19 @@ def _explicit_key(explicit: Sequence[str], declaration: Declaration) -> str | No
 
 
 class _Call:
-    """The arguments of one call at the last of the five stations."""
+    """The arguments of one call at the last of the five stations.
 
-    __slots__ = ("arguments", "declaration", "override", "passed", "refuse")
+    `text` is their canonical text, where it is that of the arguments as they were passed.
+    """
+
+    __slots__ = ("arguments", "declaration", "override", "passed", "text")
 
     def __init__(
         self, arguments: Mapping[str, object], declaration: Declaration, written_under: Declaration
     ) -> None:
         self.declaration = declaration
         try:
-            given = _canonical_members(arguments)
+            text, given = _members(arguments)
             filled = complete(given, written_under, declaration)
             seen = self._seen(filled)
             self.override = _overrides(seen, declaration)
@@ -280,11 +289,13 @@ class _Call:
                 slug="not-canonical",
             ) from None
         self.passed = given.keys()
+        self.text = text if seen is filled and len(filled) == len(given) else None
 
     def _seen(self, members: dict[str, Json]) -> dict[str, Json]:
         """What the arguments say, whether they came as values or as the texts of values."""
         declared = self.declaration
-        if declared.schema:
+        alone = declared.left_alone
+        if declared.schema and any(type(v) not in alone.get(n, ()) for n, v in members.items()):
             read = coerce(members, declared.schema)
             members = read if isinstance(read, dict) else members
         return opened(members, declared.fields) if declared.fields else members
@@ -372,12 +383,12 @@ class _Call:
         scope = declared.scope or Scope.RUN
         nth = self._occurrence(step) if occurrence is None else occurrence
         where = {Scope.RUN: run, Scope.STEP: [run, step], Scope.AGENT: ""}[scope]
-        owner = [namespace.agent, namespace.app, namespace.tenant]
-        named = ["backstop.key", CANON_VERSION, owner, declared.tool, identity]
-        compared = without(self.arguments, declared.fields, GENERATED)
+        within = canonical([scope.value, where, nth])[1:]
+        named = f"{_key_of(namespace, declared.tool)}{canonical(identity)},{within}"
+        compared = self.text or canonical(without(self.arguments, declared.fields, GENERATED))
         return Identified(
-            key=digest(canonical([*named, scope.value, where, nth])),
-            fingerprint=digest(canonical(compared)),
+            key=digest(named),
+            fingerprint=digest(compared),
             identity=identity if isinstance(identity, dict) else {"$key": identity},
             arguments=self.arguments,
             occurrence=nth,
@@ -390,6 +401,13 @@ class _Call:
             return 0
         value = step if name == "step" else self.arguments.get(name)
         return 0 if value is None else value
+
+
+@lru_cache(maxsize=1024)  # an agent has few tools, and very many calls
+def _key_of(namespace: Namespace, tool: str) -> str:
+    """What a key's text begins with, up to the identity (K1)."""
+    owner = [namespace.agent, namespace.app, namespace.tenant]
+    return f"{canonical(['backstop.key', CANON_VERSION, owner, tool])[:-1]},"
 
 
 def _overrides(members: dict[str, Json], declaration: Declaration) -> dict[str, Json] | None:
