@@ -8,6 +8,7 @@ final arguments exactly when the tool or the model would have run.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import MethodType
@@ -78,6 +79,15 @@ def arm_model(model: Any, generator: Generator) -> None:
             yield response
 
     _put(model, "generate_content_async", generate_content_async, armed)
+
+
+def disarmed(target: Any) -> Any:
+    """A copy of a tool or model that runs as it did before it was armed."""
+    twin = copy.copy(target)
+    if vars(twin).pop(_MARK, None) is not None:
+        for name in ("run_async", "generate_content_async"):
+            vars(twin).pop(name, None)
+    return twin
 
 
 def is_armed(target: Any) -> bool:

@@ -169,6 +169,8 @@ class ModelAnswered(_Event, frozen=True, tag="model"):
     within: str = ""
     apart: bool = False
     branch: str = ""
+    trace: str = ""
+    span: str = ""
 
 
 class ToolRead(_Event, frozen=True, tag="read"):
@@ -177,6 +179,7 @@ class ToolRead(_Event, frozen=True, tag="read"):
     `pending` marks a call whose answer had not come when the record ended. `actions` is what
     its body did to the flow of the run, `within` the key of the call in whose body it was
     made. `steering` marks a call of the framework's own tools, which only steer the agent.
+    `trace` and `span` are OpenTelemetry ids, in this row as in any other.
     """
 
     step: str
@@ -194,6 +197,8 @@ class ToolRead(_Event, frozen=True, tag="read"):
     actions: msgspec.Raw = NOTHING
     within: str = ""
     steering: bool = False
+    trace: str = ""
+    span: str = ""
 
 
 class EffectClaimed(_Event, frozen=True, tag="effect_claimed"):
@@ -293,7 +298,11 @@ class EffectFenced(_Event, frozen=True, tag="effect_fenced"):
 
 
 class CallAnswered(_Event, frozen=True, tag="answered"):
-    """What the guard did instead of a call: ``recorded``, ``held``, ``in_doubt``, ``conflict``."""
+    """What the guard did instead of a call: ``recorded``, ``held``, ``in_doubt``, ``conflict``.
+
+    A guard that only observes says ``observed_recorded`` and so on: what it would have done.
+    The tool ran all the same.
+    """
 
     step: str
     tool: str
@@ -303,6 +312,8 @@ class CallAnswered(_Event, frozen=True, tag="answered"):
     agent: str = ""
     call: str = ""
     fingerprint: str = ""
+    trace: str = ""
+    span: str = ""
 
 
 class CallBlocked(_Event, frozen=True, tag="blocked"):
@@ -319,6 +330,8 @@ class CallBlocked(_Event, frozen=True, tag="blocked"):
     args: msgspec.Raw = NOTHING
     fingerprint: str = ""
     reason: str = ""
+    trace: str = ""
+    span: str = ""
 
 
 class SessionKept(_Event, frozen=True, tag="session_kept"):

@@ -32,6 +32,7 @@ from backstop.core.events import (
 _STATUSES = frozenset({"complete", "failed", "abandoned"})
 _OUTCOMES = frozenset({"done", "held", "error"})
 _ANSWERS = frozenset({"recorded", "held", "in_doubt", "conflict"})
+_ANSWERS |= {f"observed_{how}" for how in _ANSWERS}
 
 
 @dataclass(slots=True)

@@ -1,10 +1,12 @@
-"""From a call to a ledger row: keys, claims and what the agent is told."""
+"""From a call to a ledger row: its key, what is claimed of it, and what is written of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,10 +17,8 @@ from backstop.core.identity import Declaration, Identified, Namespace, identify,
 from backstop.errors import BackstopError, IdentityError
 from backstop.guard.desk import Produced
 from backstop.guard.journal import Attempt, Journal, raw
-from backstop.ports import Answer, Conflict, Held, InDoubt, Recorded, Refused
-
-MARK = "backstop"
-"""The member by which an agent's code knows that the guard answered instead of the tool."""
+from backstop.guard.safety import NO_SAFETY, Safety
+from backstop.ports import Answer, Held, InDoubt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,24 @@ class Call:
     trace: str = ""
     span: str = ""
     within: str = ""
+
+
+_WITHIN: Final[ContextVar[str]] = ContextVar("backstop_within", default="")
+
+
+def within() -> str:
+    """The key of the call in whose body this runs; empty outside of any."""
+    return _WITHIN.get()
+
+
+@contextmanager
+def inside(call: Call) -> Iterator[None]:
+    """What is asked for in here is asked by the body of `call`."""
+    token = _WITHIN.set(call.named.key)
+    try:
+        yield
+    finally:
+        _WITHIN.reset(token)
 
 
 def name_call(
@@ -59,7 +77,7 @@ def name_call(
     )
 
 
-def intent_of(call: Call, journal: Journal) -> EffectClaimed:
+def intent_of(call: Call, journal: Journal, safety: Safety = NO_SAFETY) -> EffectClaimed:
     """What is to be claimed. The owner is a token of this one attempt."""
     attempt = call.attempt
     return EffectClaimed(
@@ -76,6 +94,7 @@ def intent_of(call: Call, journal: Journal) -> EffectClaimed:
         decl=call.declaration.digest,
         args=call.args,
         owner=f"{journal.owner}/{attempt.step}.{attempt.number}",
+        lease_s=safety.lease_s,
         trace=call.trace,
         span=call.span,
         override=None if call.named.override is None else canonical(call.named.override),
@@ -104,6 +123,8 @@ def read_of(
         state_delta=produced.state_delta,
         actions=produced.actions,
         within=call.within,
+        trace=call.trace,
+        span=call.span,
     )
 
 
@@ -123,6 +144,8 @@ def blocked_by_agent(call: Call, journal: Journal) -> CallBlocked:
         decl=call.declaration.digest,
         args=call.args,
         fingerprint=call.named.fingerprint,
+        trace=call.trace,
+        span=call.span,
     )
 
 
@@ -152,27 +175,6 @@ def produced(
             f"{tool} gave something that cannot be kept: {error}; return JSON values",
             slug="result-not-canonical",
         ) from error
-
-
-def told(answer: Answer) -> Any:  # noqa: ANN401 - a tool's result
-    """What the agent is told: the recorded result, or who answered in its place and why."""
-    match answer:
-        case Recorded(result=result):
-            return msgspec.json.decode(result)
-        case Refused(error=error):
-            return {MARK: "failed", "error": f"{error.type}: {error.message}"}
-        case Held(owner=owner):
-            return {MARK: "held", "reason": f"{owner} is at it; nothing was done"}
-        case InDoubt(reason=reason):
-            return {MARK: "in_doubt", "reason": reason}
-        case Conflict(args=args):
-            done = msgspec.json.decode(args)
-            return {MARK: "conflict", "reason": "done before with other arguments", "done": done}
-
-
-def refused(why: str) -> dict[str, str]:
-    """What the agent is told where a call cannot be guarded: nothing was done."""
-    return {MARK: "refused", "reason": why}
 
 
 def undecided(call: Call) -> str:

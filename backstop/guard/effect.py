@@ -104,6 +104,12 @@ class Body:
         """What the function gives: for a coroutine function, what has to be awaited."""
         return self.declared.function(*self._arguments, **self._named)
 
+    def handed(self, name: str, value: object) -> Body:
+        """The same call, in which the parameter `name` has this value."""
+        bound = inspect.signature(self.declared.function).bind(*self._arguments, **self._named)
+        bound.arguments[name] = value
+        return Body(self.declared, bound.args, bound.kwargs)
+
 
 _installed: list[Sink] = []
 _SERVING: Final[ContextVar[Sink | None]] = ContextVar("backstop_sink", default=None)

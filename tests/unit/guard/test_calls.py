@@ -7,8 +7,9 @@ import pytest
 
 from backstop.core.events import Failure
 from backstop.core.identity import Declaration, Identified
-from backstop.guard.calls import Call, told, unfinished
+from backstop.guard.calls import Call, unfinished
 from backstop.guard.journal import Attempt
+from backstop.guard.results import told
 from backstop.ports import Answer, Conflict, Held, InDoubt, Recorded, Refused
 
 CALL = Call(

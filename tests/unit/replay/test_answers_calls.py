@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backstop.core.intents import Answered
-from backstop.guard.calls import told
+from backstop.guard.results import told
 from backstop.ports import InDoubt
 from tests.unit.replay.asking import Asking
 

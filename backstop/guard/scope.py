@@ -1,0 +1,113 @@
+# ruff: noqa: ANN401 - the framework's contexts are of any type
+"""Which attempt a call belongs to: it hangs on the framework's own context of the run.
+
+The framework hands copies of that context to whatever it runs, in whatever task or thread. Code
+that it hands nothing to (a plain function in a node, a runner within a tool) finds its scope in
+a context variable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from backstop.core.identity import Declaration
+from backstop.guard.effect import Sink
+from backstop.guard.journal import Attempt, current, enter
+from backstop.guard.station import Station
+
+_MARK: Final = "__backstop_scope__"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """No call can be guarded, and why; what is declared still tells which ones only read."""
+
+    why: str
+    declarations: Mapping[str, Declaration] = field(default_factory=lambda: MappingProxyType({}))
+    observing: bool = False
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Scope:
+    """One run of a runner. `attempt` is None where it is on no record.
+
+    `driven` says that somebody else began the attempt and will end it.
+    """
+
+    sink: Sink
+    station: Station | Closed
+    attempt: Attempt | None
+    driven: bool
+    root: Any = None
+    task: asyncio.Task[Any] | None = None
+    over: bool = False
+
+    @property
+    def encloses(self) -> bool:
+        """Whether who asks runs inside of this run, rather than after it in the same context.
+
+        A generator that its consumer left leaves the context variable behind.
+        """
+        if self.over:
+            return False
+        return asyncio.current_task() is not self.task or _on_the_stack(self.root)
+
+
+_SCOPE: Final[ContextVar[Scope | None]] = ContextVar("backstop_scope", default=None)
+
+
+def begin(scope: Scope, context: Any) -> None:
+    """From now on what the run of the framework's `context` does belongs to `scope`."""
+    scope.root, scope.task = context, asyncio.current_task()
+    hang(scope, context)
+    _SCOPE.set(scope)
+    if not scope.driven:
+        enter(scope.attempt)
+
+
+def hang(scope: Scope, context: Any) -> None:
+    """Let a context, and every copy of it, know its scope."""
+    # Into the instance's dictionary: the framework's contexts are pydantic, and copies keep it.
+    vars(context)[_MARK] = scope
+
+
+def leave(scope: Scope) -> None:
+    """In this context nothing belongs to `scope` any more; what it started goes on."""
+    if _SCOPE.get() is scope:
+        _SCOPE.set(None)
+        if not scope.driven and current() is scope.attempt:
+            enter(None)
+
+
+def scope_of(context: Any) -> Scope | None:
+    """The scope of what the framework runs with `context`."""
+    found = vars(context).get(_MARK)
+    return found if isinstance(found, Scope) else None
+
+
+def around() -> Scope | None:
+    """The scope of the run within which the caller's code runs; None outside of any."""
+    scope = _SCOPE.get()
+    return scope if scope is not None and scope.encloses else None
+
+
+def serving() -> Scope | None:
+    """The scope whose sink answers a plain function that is called in this context."""
+    scope = _SCOPE.get()
+    return None if scope is None or scope.over else scope
+
+
+def _on_the_stack(root: Any) -> bool:
+    """Whether the run of this context is among the callers of whoever asks."""
+    frame = sys._getframe()  # noqa: SLF001 - the only way to see one's callers
+    while frame is not None:
+        if any(value is root for value in frame.f_locals.values()):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False

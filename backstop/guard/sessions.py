@@ -1,0 +1,226 @@
+# ruff: noqa: ANN401 - the framework's contexts and session state hold values of any type
+"""Runs without a driver: each session is a run, each message to it a step.
+
+A run is named by app, user and session, and is never closed: a session may go on for ever. A
+message begins a step; the same invocation taken up again without a new message is a further
+attempt of its step. The cursor, which the store keeps, passes a step once everything in it is
+decided and nothing that a model asked for was left out (I4); where it had to stay, it catches up
+later, over all that has been decided meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from backstop.core.audit import silent_skips
+from backstop.core.canon import NotCanonical
+from backstop.core.events import (
+    AttemptStarted,
+    CallAnswered,
+    CursorAdvanced,
+    EffectClaimed,
+    Event,
+    RunOpened,
+    StepStarted,
+)
+from backstop.errors import BackstopError
+from backstop.guard.journal import Attempt, Journal, as_sent, raw
+
+_PLAIN: Final = " @+=,!()~"
+"""What stands in a run's name as it is, besides letters, digits and ``_.-``."""
+
+
+def run_name(app: str, user: str, session: str) -> str:
+    """The run of a session: its app, user and id, readable, and no other session's."""
+    return ":".join(quote(part, safe=_PLAIN) for part in (app, user, session))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What a runner is about to handle: `content` is the last word of the user, as JSON.
+
+    `invocation` is the framework's name for the turn, which a resumed one shares.
+    """
+
+    app: str
+    user: str
+    session: str
+    invocation: str
+    content: msgspec.Raw
+    state: Mapping[str, Any]
+
+    @property
+    def run(self) -> str:
+        """The run that it belongs to."""
+        return run_name(self.app, self.user, self.session)
+
+
+@dataclass(slots=True, kw_only=True)
+class Course:
+    """How far a run has come, as its events tell.
+
+    `done` steps are behind; `tries` are the attempts of each step by number, `turns` the step
+    in which an invocation was handled last, by the invocation.
+    """
+
+    opened: bool = False
+    done: int = 0
+    steps: list[StepStarted] = field(default_factory=list)
+    tries: dict[str, int] = field(default_factory=dict)
+    turns: dict[str, str] = field(default_factory=dict)
+
+    def place(self, message: Message) -> int:
+        """The number of the step that the message is about: a known one, or the next."""
+        step = self.turns.get(message.invocation)
+        for known in self.steps:
+            if known.step == step and bytes(known.message) == bytes(message.content):
+                return known.cursor
+        return len(self.steps)
+
+
+def course(events: Iterable[Event]) -> Course:
+    """How far the run of these events has come."""
+    found = Course()
+    for event in events:
+        match event:
+            case RunOpened():
+                found.opened = True
+            case StepStarted():
+                found.steps.append(event)
+            case AttemptStarted(step=step, attempt=attempt, delivery=delivery):
+                found.tries[step] = attempt
+                found.turns[delivery] = step
+            case CursorAdvanced(cursor=cursor):
+                found.done = max(found.done, cursor)
+            case _:
+                pass
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """An attempt that began when `done` steps of its run were behind."""
+
+    attempt: Attempt
+    done: int
+
+
+def begin(journal: Journal, message: Message) -> Begun:
+    """A try at the step that the message is about; opens the run, begins the step if it is new.
+
+    Raises what the store raises.
+    """
+    run = message.run
+    while True:
+        known = course(journal.store.read(run))
+        cursor = known.place(message)
+        if not known.opened:
+            state = _kept(message.state)
+            journal.open_run(run, app=message.app, user=message.user, state=state)
+        if cursor < len(known.steps) or journal.start(
+            run,
+            cursor=cursor,
+            trigger="message",
+            message=message.content,
+            state=_kept(message.state),
+        ):
+            break
+        # Another process began a step of this number for another message: this one comes after.
+    tries = known.tries.get(f"s{cursor}", 0)
+    attempt = journal.start_attempt(run, cursor=cursor, tries=tries, delivery=message.invocation)
+    attempt.session = message.session
+    return Begun(attempt=attempt, done=known.done)
+
+
+def end(journal: Journal, begun: Begun, *, error: Exception | None = None) -> None:
+    """The try is over; the cursor goes as far as all is decided. Raises what the store raises."""
+    attempt = begun.attempt
+    if error is not None:
+        journal.end(attempt, outcome="error", error=error)
+    elif attempt.unfinished is not None:
+        journal.end(attempt, outcome="held")
+    else:
+        journal.end(attempt, outcome="done")
+        _advance(journal, begun)
+
+
+def _advance(journal: Journal, begun: Begun) -> None:
+    attempt = begun.attempt
+    try:
+        if begun.done >= attempt.cursor:
+            journal.advance(attempt)
+        else:
+            _catch_up(journal, attempt)
+    except BackstopError as error:
+        if error.slug != "cursor-held":
+            raise
+
+
+def _catch_up(journal: Journal, attempt: Attempt) -> None:
+    """Pass the steps that were left behind, one by one, as long as nothing in them is open."""
+    events = list(journal.store.read(attempt.run))
+    known = course(events)
+    for step in known.steps[known.done : attempt.cursor + 1]:
+        moved = CursorAdvanced(
+            run=attempt.run,
+            at="",
+            v=journal.version,
+            step=step.step,
+            cursor=step.cursor + 1,
+            effects=_vouched(events, step.step),
+        )
+        events.append(moved)
+        last = len(events) + 1
+        if any(found.line == last for found in silent_skips(journal.store.header, events)):
+            return
+        journal.store.append(moved)
+
+
+def _vouched(events: Iterable[Event], step: str) -> tuple[str, ...]:
+    """The keys that a step had to do with."""
+    keys = {
+        event.key: None
+        for event in events
+        if isinstance(event, EffectClaimed | CallAnswered) and event.step == step
+    }
+    return tuple(keys)
+
+
+def _kept(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a session's state that can be kept; what has no such form is left out."""
+    kept = {}
+    for name, value in state.items():
+        try:
+            raw(value)
+        except NotCanonical:
+            continue
+        kept[name] = value
+    return kept
+
+
+def message_of(context: Any) -> Message:
+    """What the runner of the framework's `context` is about to handle."""
+    session = context.session
+    return Message(
+        app=session.app_name,
+        user=session.user_id,
+        session=session.id,
+        invocation=context.invocation_id,
+        content=as_sent(_last_word(context)),
+        state=session.state,
+    )
+
+
+def _last_word(context: Any) -> Any:
+    """The newest message of this invocation; what began it, where the session holds none."""
+    for event in reversed(context.session.events):
+        said = event.invocation_id == context.invocation_id and event.author == "user"
+        if said and event.content is not None:
+            return event.content.model_dump(mode="json", exclude_none=True)
+    content = context.user_content
+    return None if content is None else content.model_dump(mode="json", exclude_none=True)

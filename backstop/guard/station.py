@@ -1,0 +1,235 @@
+# ruff: noqa: ANN401 - what a tool gives is of any type
+"""One agent's guard in one process: it serves calls, and says what the caller gets of each.
+
+A call whose store cannot be reached before it began is refused, and holds the cursor; one that
+had begun is in doubt. Where the guard only observes, the call runs whatever the store says,
+and its own result or error is what the caller gets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from backstop.core.events import EffectClaimed
+from backstop.core.identity import Declaration
+from backstop.errors import BackstopError
+from backstop.guard.calls import Call, intent_of, undecided, unfinished
+from backstop.guard.capability import Keyed, downstream_key
+from backstop.guard.claim import perform, perform_now
+from backstop.guard.desk import Produced, how
+from backstop.guard.journal import Journal
+from backstop.guard.results import told
+from backstop.guard.safety import Safety
+from backstop.guard.spans import mark
+from backstop.guard.turns import Turns
+from backstop.guard.watched import OBSERVED, Watched
+from backstop.ports import Answer, InDoubt, Recorded
+
+_log: Final = logging.getLogger("backstop")
+
+_UNSAID: Final = Safety(lease_s=0)
+_RUN: Final = object()
+"""In place of what a call gave: it has yet to be made."""
+
+
+class EffectRefused(BackstopError):
+    """A call cannot be guarded, so it was not made."""
+
+    slug = "effect-refused"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Case:
+    """One call while it is served: what is claimed, and what its body did."""
+
+    call: Call
+    safety: Safety
+    intent: EffectClaimed
+    store: Watched
+    began: bool = False
+    result: Any = None
+    error: BaseException | None = None
+
+    @property
+    def key(self) -> str:
+        """The key that a provider is handed; empty if the tool takes none."""
+        taken = isinstance(self.safety.capability, Keyed)
+        return downstream_key(self.intent) if taken else ""
+
+    async def body(
+        self, run: Callable[[str], Awaitable[Any]], keep: Callable[[Any], Produced]
+    ) -> Produced:
+        """Run the call's body; what it gave is kept for who only observes."""
+        self.began = True
+        try:
+            self.result = await run(self.key)
+        except BaseException as error:
+            self.error = error
+            raise
+        return keep(self.result)
+
+    def body_now(self, run: Callable[[str], Any], keep: Callable[[Any], Produced]) -> Produced:
+        """`body`, of a call that does not wait."""
+        self.began = True
+        try:
+            self.result = run(self.key)
+        except BaseException as error:
+            self.error = error
+            raise
+        return keep(self.result)
+
+    def failed(self, error: BackstopError) -> InDoubt:
+        """The store failed: what had begun is in doubt, anything else was not done."""
+        if error is self.error:
+            raise error  # the body's own, of which the tool vouches
+        if not self.began:
+            raise EffectRefused(f"{self.call.tool} was not run: {error}") from error
+        return InDoubt(reason=f"it ran, and that could not be put on record: {error}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """Where one agent's calls are served.
+
+    `safety` says what is known of tools, `unsaid` what holds for all others. `observing` says
+    that nothing is refused: what would have been is written down.
+    """
+
+    journal: Journal
+    safety: Mapping[str, Safety] = field(default_factory=lambda: MappingProxyType({}))
+    unsaid: Safety = _UNSAID
+    observing: bool = False
+    turns: Turns = field(default_factory=Turns)
+
+    def safety_of(self, tool: str) -> Safety:
+        """What is known of a tool."""
+        return self.safety.get(tool, self.unsaid)
+
+    def declaration_of(self, tool: str) -> Declaration:
+        """What is declared of a tool; all its arguments name what it does if nothing is."""
+        return self.journal.declarations.get(tool) or Declaration(tool=tool)
+
+    async def serve(
+        self,
+        call: Call,
+        run: Callable[[str], Awaitable[Any]],
+        keep: Callable[[Any], Produced],
+        *,
+        arguments: Mapping[str, Any],
+        recall: Callable[[Recorded], None],
+    ) -> Any:
+        """What the caller gets of an effect that waits.
+
+        `run` makes the call, with the key for a provider; `keep` serialises its result;
+        `recall` does what else a recorded call did. Raises `EffectRefused`, and what the tool
+        vouches for.
+        """
+        case = self._case(call)
+        outcome: Answer | BackstopError
+        async with self.turns.turn(call):
+            try:
+                outcome = await perform(
+                    case.store,
+                    case.intent,
+                    lambda: case.body(run, keep),
+                    no_effect_on=case.safety.no_effect_on,
+                    capability=case.safety.capability,
+                    arguments=arguments,
+                )
+            except BackstopError as error:
+                outcome = error
+        given = self._given(case, outcome, recall)
+        return await run(case.key) if given is _RUN else given
+
+    def serve_now(
+        self,
+        call: Call,
+        run: Callable[[str], Any],
+        keep: Callable[[Any], Produced],
+        *,
+        arguments: Mapping[str, Any],
+    ) -> Any:
+        """`serve` for a call that does not wait."""
+        case = self._case(call)
+        outcome: Answer | BackstopError
+        try:
+            outcome = perform_now(
+                case.store,
+                case.intent,
+                lambda: case.body_now(run, keep),
+                no_effect_on=case.safety.no_effect_on,
+                capability=case.safety.capability,
+                arguments=arguments,
+            )
+        except BackstopError as error:
+            outcome = error
+        given = self._given(case, outcome, _nothing_else)
+        return run(case.key) if given is _RUN else given
+
+    def _case(self, call: Call) -> _Case:
+        safety = self.safety_of(call.tool)
+        if safety.broken and not self.observing:
+            raise EffectRefused(f"{call.tool} was not run: {safety.broken}")
+        # Undecided until told otherwise: an error on the way must hold the cursor.
+        call.attempt.effects[call.named.key] = undecided(call)
+        return _Case(
+            call=call,
+            safety=safety,
+            intent=intent_of(call, self.journal, safety),
+            store=Watched(self.journal.store, observing=self.observing),
+        )
+
+    def _given(
+        self, case: _Case, outcome: Answer | BackstopError, recall: Callable[[Recorded], None]
+    ) -> Any:
+        """What the caller gets; `_RUN` if the call has yet to be made."""
+        if self.observing:
+            return self._observed(case, outcome)
+        answer = case.failed(outcome) if isinstance(outcome, BackstopError) else outcome
+        call = case.call
+        call.attempt.effects[call.named.key] = unfinished(answer, call)
+        mark(call, _word(case, answer), fence=case.store.fence)
+        try:
+            given = told(answer)
+            if isinstance(answer, Recorded):
+                recall(answer)
+        except msgspec.DecodeError as error:
+            raise EffectRefused(
+                f"{call.tool} was done before, and was not run again; its recorded result cannot "
+                f"be read: {error}"
+            ) from error
+        return given
+
+    def _observed(self, case: _Case, outcome: Answer | BackstopError) -> Any:
+        if case.error is not None:
+            raise case.error
+        call = case.call
+        if isinstance(outcome, BackstopError):
+            word, why = "refused", str(outcome)
+        else:
+            word, why = _word(case, outcome), str(told(outcome))
+            call.attempt.effects[call.named.key] = unfinished(outcome, call)
+        if case.began:
+            mark(call, word, fence=case.store.fence)
+            return case.result
+        mark(call, f"{OBSERVED}{word}", fence=0)
+        self.would_refuse(call.tool, f"{word}: {why}")
+        return _RUN
+
+    def would_refuse(self, tool: str, why: str) -> None:
+        """Report what a guard that only observes lets through."""
+        _log.warning("backstop only observes: %s runs, and would not have run: %s", tool, why)
+
+
+def _word(case: _Case, answer: Answer) -> str:
+    return "executed" if isinstance(answer, Recorded) and case.began else how(answer)
+
+
+def _nothing_else(_: Recorded) -> None:
+    """A function does nothing beside what it gives."""

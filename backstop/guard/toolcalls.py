@@ -1,0 +1,195 @@
+# ruff: noqa: ANN401 - the framework's values are of any type
+"""A tool's call at the last moment, and the calls that never came so far."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from backstop.adk.arming import agent_of
+from backstop.adk.control import is_control
+from backstop.adk.flow import note, redo, since
+from backstop.core.identity import Declaration
+from backstop.errors import BackstopError
+from backstop.guard.calls import (
+    Call,
+    blocked_by_agent,
+    inside,
+    name_call,
+    produced,
+    read_of,
+    within,
+)
+from backstop.guard.capability import Keyed
+from backstop.guard.desk import Produced
+from backstop.guard.effect import passing
+from backstop.guard.journal import Attempt
+from backstop.guard.offloop import written
+from backstop.guard.results import refused
+from backstop.guard.scope import Closed
+from backstop.guard.spans import ids
+from backstop.guard.station import EffectRefused, Station
+from backstop.ports import Recorded
+
+NOWHERE: Final = "outside of a recorded step: begin an attempt before running the agent"
+
+_MISSING: Final = object()
+_REACHED: Final = "__backstop_reached__"
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """A call as the framework makes it: `original` is the tool's own way of running."""
+
+    tool: Any
+    args: dict[str, Any]
+    context: Any
+    original: Callable[..., Awaitable[Any]]
+
+    async def run(self) -> Any:
+        """Make the call as it was asked for."""
+        return await self.original(args=self.args, tool_context=self.context)
+
+
+def has_reached(tool_context: Any) -> bool:
+    """Whether the call of this context came to its tool, and so has a row already."""
+    return vars(tool_context).get(_REACHED, False) is True
+
+
+async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt | None) -> Any:
+    """What the agent gets of a tool's call: never an exception that the tool did not raise."""
+    if isinstance(station, Closed):
+        return await _unguarded(
+            asked, station.declarations, station.why, observing=station.observing
+        )
+    if attempt is None:
+        known = station.journal.declarations
+        return await _unguarded(asked, known, NOWHERE, observing=station.observing)
+    # What is claimed is what runs: who holds the live arguments changes nothing any more.
+    asked.args = copy.deepcopy(asked.args)
+    capability = station.safety_of(asked.tool.name).capability
+    taken = asked.args.pop(capability.param, None) if isinstance(capability, Keyed) else None
+    call = _named(asked.tool, asked.args, asked.context, station, attempt)
+    if isinstance(call, str):
+        declared = station.declaration_of(asked.tool.name)
+        if declared.effect and not station.observing:
+            attempt.refusals.append(call)
+        return await _unguarded(asked, {declared.tool: declared}, call, observing=station.observing)
+    vars(asked.context)[_REACHED] = True
+    if not call.declaration.effect:
+        if taken is not None and isinstance(capability, Keyed):
+            asked.args[capability.param] = taken
+        return await _read(asked, call, station)
+    return await _effect(asked, call, station)
+
+
+async def _unguarded(
+    asked: Asked, known: Mapping[str, Declaration], why: str, *, observing: bool
+) -> Any:
+    """A read goes on without a row; an effect is refused, unless nothing is."""
+    declared = known.get(asked.tool.name)
+    if observing or (declared is not None and not declared.effect):
+        return await asked.run()
+    return refused(why)
+
+
+async def _effect(asked: Asked, call: Call, station: Station) -> Any:
+    context, delta = asked.context, asked.context.actions.state_delta
+    call.attempt.due[call.tool] -= 1
+    before: dict[str, Any] = {}
+    flow: dict[str, Any] = {}
+
+    async def run(key: str) -> Any:
+        before.update(delta)
+        flow.update(note(context))
+        if key:
+            capability = station.safety_of(call.tool).capability
+            assert isinstance(capability, Keyed)  # noqa: S101 - for the type checker
+            asked.args[capability.param] = key
+        with inside(call), passing(getattr(asked.tool, "func", None)):
+            return await asked.run()
+
+    def keep(result: Any) -> Produced:
+        changed = {k: v for k, v in delta.items() if before.get(k, _MISSING) is not v}
+        return produced(result, changed, tool=call.tool, actions=since(flow, context))
+
+    try:
+        return await station.serve(
+            call,
+            run,
+            keep,
+            arguments=copy.deepcopy(asked.args),
+            recall=partial(_recall, context),
+        )
+    except EffectRefused as error:
+        return refused(str(error))
+
+
+def _recall(context: Any, recorded: Recorded) -> None:
+    """Do to session and flow what the recorded call did."""
+    context.state.update(msgspec.json.decode(recorded.state_delta) or {})
+    redo(msgspec.json.decode(recorded.actions) or {}, context)
+
+
+async def _read(asked: Asked, call: Call, station: Station) -> Any:
+    context, delta, journal = asked.context, asked.context.actions.state_delta, station.journal
+    before, flow = dict(delta), note(context)
+    try:
+        with inside(call):
+            result = await asked.run()
+    except Exception as error:
+        await written(journal.store, read_of(call, journal, Produced(), error))
+        raise
+    changed = {k: v for k, v in delta.items() if before.get(k, _MISSING) is not v}
+    found = produced(result, changed, tool=call.tool, actions=since(flow, context))
+    await written(journal.store, read_of(call, journal, found))
+    return msgspec.json.decode(found.result)
+
+
+async def tell_unreached(asked: Asked, result: Any, station: Station, attempt: Attempt) -> None:
+    """Record a call that did not reach its tool, and what the framework's own tools said."""
+    steering = is_control(asked.tool)
+    declared = Declaration(tool=asked.tool.name, effect=False) if steering else None
+    call = _named(asked.tool, asked.args, asked.context, station, attempt, declared)
+    if isinstance(call, str):
+        return  # it has no key; had it reached the guard, that would have refused it
+    if steering:
+        await _steered(station, call, result)
+    elif call.declaration.effect:
+        attempt.due[call.tool] -= 1
+        await written(station.journal.store, blocked_by_agent(call, station.journal))
+
+
+async def _steered(station: Station, call: Call, result: Any) -> None:
+    try:
+        given = produced(result, {}, tool=call.tool)
+    except BackstopError:
+        given = Produced()  # only a rebuilt conversation would show it
+    row = msgspec.structs.replace(read_of(call, station.journal, given), decl="", steering=True)
+    await written(station.journal.store, row)
+
+
+def _named(
+    tool: Any,
+    args: Mapping[str, Any],
+    context: Any,
+    station: Station,
+    attempt: Attempt,
+    declared: Declaration | None = None,
+) -> Call | str:
+    return name_call(
+        tool.name,
+        args,
+        declared or station.declaration_of(tool.name),
+        attempt=attempt,
+        namespace=station.journal.namespace,
+        agent=agent_of(context),
+        id=context.function_call_id or "",
+        within=within(),
+        **ids(),
+    )
