@@ -10,9 +10,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from backstop.adapters import sqlite_rows as sql
 from backstop.adapters.memory import SEEN
@@ -41,10 +41,13 @@ from backstop.core.events import (
     once,
 )
 from backstop.core.header import merged
-from backstop.core.lifecycle import Illegal, Life, Phase, advance, move_of
+from backstop.core.lifecycle import Illegal, Life, Move, Phase, advance, move_of
 from backstop.core.sealing import encode
 from backstop.errors import BackstopError, LedgerError
 from backstop.ports import Answer, Claim, Clock, Liveness, Settlement, Stamped, Standing
+
+_REMEMBERED: Final = 1 << 16
+"""Of how many keys a store remembers that they are taken, and need no attempt at a first claim."""
 
 
 class SqliteStore:
@@ -72,6 +75,7 @@ class SqliteStore:
         self._agent = agent
         self._is_alive = is_alive
         self._stamps = Stamps(clock)
+        self._rows: set[str] = set()  # keys that have a row, which none ever loses
         self._file = Database(
             path, create=header is not None, durability=durability, stamp=self._stamps.next
         )
@@ -100,7 +104,8 @@ class SqliteStore:
     def claim(self, intent: EffectClaimed) -> Claim | Answer:
         """Take the right to run `intent`, or say why not."""
         with self._file.at_work(synced=True) as db:
-            if (claim := self._claim_fresh(db, intent)) is not None:
+            fresh = intent.key not in self._rows
+            if fresh and (claim := self._claim_fresh(db, intent)) is not None:
                 return claim
             ruled = self._ruled(db, intent)[1]
             if not isinstance(ruled, Granted | Doubtful):
@@ -223,7 +228,11 @@ class SqliteStore:
             "process": self._file.owner(db),
             **_claimed(event, ruled.record),
         }
-        return _claim(event) if db.execute(sql.CLAIM, said).rowcount == 1 else None
+        granted = db.execute(sql.CLAIM, said).rowcount == 1
+        if len(self._rows) >= _REMEMBERED:
+            self._rows.clear()
+        self._rows.add(event.key)
+        return _claim(event) if granted else None
 
     def _claim_known(self, db: sqlite3.Connection, intent: EffectClaimed) -> Claim | Answer:
         while True:
@@ -252,13 +261,13 @@ class SqliteStore:
         moved = move_of(settlement)
         assert moved is not None, "every settlement moves a record"  # noqa: S101 - for the types
         key, move, fence = moved
-        after = advance(Life(phase=Phase.EXECUTING, fence=claim.fence), move, fence=fence)
-        if isinstance(after, Illegal):
+        phase = _settled(move, claim.fence, fence)
+        if phase is None:
             return False
         said: Values = {
             "ledger": self._ledger,
             "key": key,
-            "phase": after.phase,
+            "phase": phase,
             "fence": claim.fence,
             "owner": claim.owner,
             "run": settlement.run,
@@ -318,6 +327,13 @@ class SqliteStore:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
                 raise  # where nothing can be written, nothing has to be kept from it
+
+
+@lru_cache(maxsize=256)
+def _settled(move: Move, held: int, fence: int) -> Phase | None:
+    """The phase after a move that is made under `fence` while the claim `held` is executed."""
+    after = advance(Life(phase=Phase.EXECUTING, fence=held), move, fence=fence)
+    return None if isinstance(after, Illegal) else after.phase
 
 
 def _claim(event: EffectClaimed) -> Claim:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
+from types import TracebackType
 from typing import Final
 from weakref import WeakSet
 
@@ -50,23 +51,33 @@ class Database:
         self._db: sqlite3.Connection | None = self._connected(create=create)
         _OPEN.add(self)
 
-    @contextmanager
-    def at_work(self, *, synced: bool | None = None) -> Iterator[sqlite3.Connection]:
+    def at_work(self, *, synced: bool | None = None) -> Hold:
         """The connection, for one thread; a write of it is on the disk at once if `synced`.
 
         What SQLite raises leaves as a `BackstopError` (``store-...``).
         """
-        with self._lock:
-            try:
-                db = self._db
-                if db is None:
-                    db = self._db = self._connected(create=False)
-                if synced is not None and synced is not self._syncs and self._durable:
-                    db.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
-                    self._syncs = synced
-                yield db
-            except sqlite3.Error as error:
-                raise trouble(self._path, error) from error
+        return Hold(self, synced)
+
+    def take(self, *, synced: bool | None) -> sqlite3.Connection:
+        """The connection, for the caller alone until `give_back`."""
+        self._lock.acquire()
+        try:
+            db = self._db
+            if db is None:
+                db = self._db = self._connected(create=False)
+            if synced is not None and synced is not self._syncs and self._durable:
+                db.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+                self._syncs = synced
+        except BaseException as error:
+            self.give_back(error)
+            raise
+        return db
+
+    def give_back(self, error: BaseException | None) -> None:
+        """Let the next one have it; raises what `error` means where that is one of SQLite's."""
+        self._lock.release()
+        if isinstance(error, sqlite3.Error):
+            raise trouble(self._path, error) from error
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -121,6 +132,27 @@ class Database:
         self._locks.clear(lambda dead: db.execute(_GONE, (dead,)))
         number: int = db.execute(_OWNER_OF, (process,)).fetchone()[0]
         return number
+
+
+class Hold:
+    """A connection that is held for a `with` block. Written out: it stands on the hot path."""
+
+    __slots__ = ("_file", "_synced")
+
+    def __init__(self, file: Database, synced: bool | None) -> None:  # noqa: FBT001 - see `at_work`
+        self._file = file
+        self._synced = synced
+
+    def __enter__(self) -> sqlite3.Connection:
+        return self._file.take(synced=self._synced)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.give_back(error)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
@@ -127,8 +126,7 @@ Columns: TypeAlias = tuple[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The row of a key: its record, and what of it is on its way into `events`."""
 
     id: int
