@@ -24,13 +24,23 @@ atexit.register(_RUNNING.close)
 @pytest.fixture(scope="session")
 def firestore_host() -> str:
     """``address:port`` of a Firestore emulator."""
-    _or_skip()
-    return _firestore()
+    return firestore()
 
 
 @pytest.fixture(scope="session")
 def pubsub_host() -> str:
     """``address:port`` of a Pub/Sub emulator."""
+    return pubsub()
+
+
+def firestore() -> str:
+    """``address:port`` of the Firestore emulator of this test process."""
+    _or_skip()
+    return _firestore()
+
+
+def pubsub() -> str:
+    """``address:port`` of the Pub/Sub emulator of this test process."""
     _or_skip()
     return _pubsub()
 

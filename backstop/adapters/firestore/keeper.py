@@ -1,0 +1,162 @@
+"""Keeps the records of effects: reads them, and writes them if nobody else did meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+import msgspec
+
+from backstop.adapters.firestore.chunks import Chunks, spelled
+from backstop.adapters.firestore.documents import (
+    TOKEN,
+    Effect,
+    Said,
+    Slot,
+    adding,
+    claiming,
+    claiming_again,
+    effect_of,
+    settling_it,
+)
+from backstop.adapters.firestore.messages import Write
+from backstop.adapters.firestore.stamps import Stamps, instant_of
+from backstop.adapters.firestore.wire import Database, Lost, Patience, Written
+from backstop.adapters.memory import timestamp
+from backstop.adapters.owners import this_process
+from backstop.adapters.records import Record
+from backstop.core.events import EffectClaimed, Event, once
+from backstop.core.sealing import encode
+from backstop.errors import BackstopError
+from backstop.ports import Settlement
+
+DOWN: Final = "store-down"
+_SECOND: Final = 1_000_000
+
+Token: TypeAlias = Callable[[], str]
+
+
+class Keeper:
+    """The documents of one agent's ledger, under the path `ledger`."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        ledger: str,
+        stamps: Stamps,
+        token: Token,
+        expire_after: timedelta | None,
+    ) -> None:
+        self.database = database
+        self.stamps = stamps
+        self.effects, self.events = f"{ledger}/effects", f"{ledger}/events"
+        self.chunks = Chunks(database, f"{ledger}/chunks")
+        self._token = token
+        self._expire_after = expire_after
+        self._unsure: dict[str, str] = {}
+
+    def look(self, key: str, patience: Patience) -> Effect | None:
+        """The effect of `key`; None if nobody claimed it."""
+        path = f"{self.effects}/{key}"
+        (found,) = self.database.get([path], patience)
+        if found is None:
+            return None
+        effect = effect_of(found, path, self.chunks)
+        self.stamps.saw(effect.claim.stamp if effect.last is None else effect.last.stamp)
+        return effect
+
+    def claimed(
+        self, effect: Effect | None, event: EffectClaimed, after: Record, patience: Patience
+    ) -> Effect | None:
+        """Write a claim over `effect`, or as the first; None if somebody else wrote meanwhile."""
+        line, said = self._said(event)
+        self.chunks.put(line, said.slot.held)  # no claim without its arguments
+        process = this_process()
+        if effect is None:
+            writes = claiming(f"{self.effects}/{event.key}", said, after, process=process)
+        else:
+            writes = claiming_again(effect, said, after, process=process, events=self.events)
+        try:
+            done = self._written(event.key, writes, said.token, patience)
+        except BackstopError as error:
+            if error.slug == DOWN:
+                self._unsure[event.key] = said.token
+            raise
+        if done is None:
+            return None
+        self._unsure.pop(event.key, None)
+        if isinstance(done, Effect):
+            return done
+        after.moved = done.at / _SECOND
+        after.since = after.since or after.moved
+        return _just_claimed(writes[0].path, after, said, process, done)
+
+    def settled(self, effect: Effect, event: Settlement, after: Record, patience: Patience) -> bool:
+        """Write a settlement over `effect`; False if somebody else wrote meanwhile."""
+        line, said = self._said(event)
+        expires = None
+        if self._expire_after is not None:
+            expires = instant_of(said.slot.stamp) + self._expire_after
+        writes = settling_it(effect, said, after, events=self.events, expires=expires)
+        if self._written(event.key, writes, said.token, patience) is None:
+            return False
+        # That it happened counts more than what it gave: the state first, its chunks then.
+        self.chunks.put(line, said.slot.held)
+        return True
+
+    def added(self, event: Event, patience: Patience) -> bool:
+        """Write an event that is about no effect's record; False if the run says it already."""
+        line, said = self._said(event)
+        self.chunks.put(line, said.slot.held)
+        name = once(event)
+        place = said.token
+        if name is not None:
+            place = sha256(f"{event.run}\n{name}".encode()).hexdigest()
+        path = f"{self.events}/{place}"
+        if not isinstance(self.database.commit([adding(path, said)], patience), Lost):
+            return True
+        # It is there: by an earlier try of ours, whose answer was lost, or by somebody else.
+        (there,) = self.database.get([path], patience, only=(TOKEN,))
+        return there is not None and there.text(TOKEN) == said.token
+
+    def unstarted(self, effect: Effect) -> bool:
+        """Whether this is a claim of ours that we never learned of: nothing ran under it.
+
+        True once: who asks takes it up.
+        """
+        key = effect.record.claimed.key
+        return self._unsure.get(key) == effect.token and bool(self._unsure.pop(key, None))
+
+    def _written(
+        self, key: str, writes: list[Write], token: str, patience: Patience
+    ) -> Written | Effect | None:
+        done = self.database.commit(writes, patience)
+        if not isinstance(done, Lost):
+            return done
+        there = self.look(key, patience)
+        # An earlier try of this very write was applied, and its answer was lost.
+        return there if there is not None and there.token == token else None
+
+    def _said(self, event: Event) -> tuple[bytes, Said]:
+        stamp = self.stamps.next()
+        line = encode(msgspec.structs.replace(event, at=timestamp(instant_of(stamp))))
+        slot = Slot(held=spelled(line), stamp=stamp)
+        return line, Said(run=event.run, slot=slot, token=self._token())
+
+
+def _just_claimed(path: str, after: Record, said: Said, process: str, done: Written) -> Effect:
+    return Effect(
+        path=path,
+        record=after,
+        token=said.token,
+        process=process,
+        claim=Slot(held=said.slot.held, stamp=said.slot.stamp, written=done.at),
+        last=None,
+        updated=done.at,
+        read=done.at,
+        version=done.version,
+        fresh=(),
+    )
