@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from backstop.clock import SystemClock
 from backstop.core.events import Header
-from backstop.errors import ConfigError
+from backstop.errors import ConfigError, MissingExtra
 from backstop.ports import Clock, Store
 
 _FORMS: Final = "sqlite:///FILE, firestore://PROJECT/DATABASE/COLLECTION or memory:"
@@ -40,7 +41,12 @@ def _opened(url: str, header: Header | None, agent: str, clock: Clock) -> Store:
 
             return SqliteStore(_file(url, parts), agent=agent, header=header, clock=clock)
         case "firestore":
-            from backstop.adapters.firestore import FirestoreStore
+            try:
+                from backstop.adapters.firestore import FirestoreStore
+            except ImportError as error:
+                raise MissingExtra(
+                    f"{url} needs `pip install 'backstop-gate[firestore]'` ({error})"
+                ) from error
 
             project, database, collection = _place(url, parts)
             return FirestoreStore(
@@ -50,6 +56,7 @@ def _opened(url: str, header: Header | None, agent: str, clock: Clock) -> Store:
                 agent=agent,
                 header=header,
                 clock=clock,
+                emulator=os.environ.get("FIRESTORE_EMULATOR_HOST") or None,
             )
         case "memory" if header is not None:
             from backstop.adapters.memory import MemoryStore

@@ -37,7 +37,7 @@ from backstop.errors import BackstopError
 from backstop.guard.journal import Journal
 from examples.vendor_onboarding import scripted
 from examples.vendor_onboarding.v1 import agent
-from examples.vendor_onboarding.world import World
+from examples.vendor_onboarding.world import Opened, World, in_memory
 
 AGENT: Final = "vendor-onboarding"
 HERE: Final = Path(__file__).parent
@@ -103,15 +103,15 @@ def _served(body: Callable[..., Any], world: World) -> Callable[..., Any]:
     return served
 
 
-def record() -> tuple[Header, list[Event]]:
-    """The story, told by the guard: the header of the ledger and its events in order."""
+def record(store: Opened = in_memory) -> tuple[Header, list[Event]]:
+    """The story, told by the guard into `store`: the ledger's header and its events in order."""
     declarations = declared()
     version = version_of(HERE / "v1")
     opening = header(declarations, version)
     journal = functools.partial(
         Journal, namespace=Namespace(agent=AGENT), declarations=declarations, version=version
     )
-    world = World(app=agent.app, journal=journal)
+    world = World(app=agent.app, journal=journal, store=store)
     with staged(world):
         asyncio.run(world.live())
     return opening, list(world.store.read())

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from google.adk.apps import App
@@ -19,6 +19,7 @@ from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.genai import types
 
+from backstop import ports
 from backstop.adapters.memory import MemoryStore
 from backstop.core.events import (
     EffectClaimed,
@@ -29,7 +30,7 @@ from backstop.core.events import (
 )
 from backstop.guard.journal import Attempt, Journal, raw
 from backstop.guard.recorder import RecordingPlugin
-from backstop.ports import Answer, Claim, Settlement
+from backstop.ports import Answer, Claim, LedgerStore, Settlement
 from examples.vendor_onboarding.story import (
     APPROVED_AFTER,
     REDELIVERED_AFTER,
@@ -61,6 +62,15 @@ class Clock:
         self._now = max(self._now, instant)
 
 
+Opened: TypeAlias = Callable[[ports.Clock, Callable[[str], bool]], LedgerStore]
+"""Opens the store that the story is told into: on its clock, with who of its owners lives."""
+
+
+def in_memory(clock: ports.Clock, is_alive: Callable[[str], bool]) -> LedgerStore:
+    """The store that the committed ledger is told into."""
+    return MemoryStore(clock=clock, is_alive=is_alive)
+
+
 class Died(BaseException):
     """The worker's process is gone, as by kill -9."""
 
@@ -68,7 +78,7 @@ class Died(BaseException):
 class Mortal:
     """The store as one worker sees it; a worker that has died reaches nothing any more."""
 
-    def __init__(self, store: MemoryStore, incident: Incident | None) -> None:
+    def __init__(self, store: LedgerStore, incident: Incident | None) -> None:
         self._store = store
         self._incident = incident
         self.header = store.header
@@ -130,12 +140,12 @@ class Run:
 class World:
     """Lives through the story once; `store` then holds the ledger."""
 
-    def __init__(self, *, app: App, journal: Callable[..., Journal]) -> None:
+    def __init__(
+        self, *, app: App, journal: Callable[..., Journal], store: Opened = in_memory
+    ) -> None:
         self._clock = Clock()
         self._dead: set[str] = set()
-        self.store = MemoryStore(
-            clock=self._clock, is_alive=lambda owner: owner.split("/")[0] not in self._dead
-        )
+        self.store = store(self._clock, lambda owner: owner.split("/")[0] not in self._dead)
         self._app = app
         self._journal = journal
         self._sessions = InMemorySessionService()
