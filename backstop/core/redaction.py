@@ -18,12 +18,14 @@ import hmac
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from backstop.core.canon import Json, NotCanonical, canonical, parse
 from backstop.core.fields import Fields, coerce, normalise, tokens_of
 from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
+
+V = TypeVar("V")
 
 REDACT: Final = "redact"
 HIDDEN: Final = "hmac:none"
@@ -84,8 +86,8 @@ class Redaction:
     key: RedactionKey | None = None
 
     def arguments(
-        self, arguments: Mapping[str, object], declaration: Declaration
-    ) -> Mapping[str, object]:
+        self, arguments: Mapping[str, V], declaration: Declaration
+    ) -> Mapping[str, V | Json]:
         """The arguments as they may be stored. Where nothing is declared, those that came.
 
         Raises `NoRedactionKey`, and `NotCanonical` for what has no canonical form.
@@ -158,6 +160,10 @@ class Redaction:
             given[first] = walk.along(read[first], tuple(way))
             read = {**read, first: given[first]}
         return given
+
+
+NO_KEY: Final = Redaction()
+"""Makes no tokens, so it lets no value pass that needs one."""
 
 
 def _is_default(value: Json, kinds: Sequence[str], declaration: Declaration, name: str) -> bool:

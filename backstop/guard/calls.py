@@ -14,6 +14,7 @@ from backstop.adk.flow import CONFIRM
 from backstop.core.canon import NotCanonical, canonical
 from backstop.core.events import BY_AGENT, CallBlocked, EffectClaimed, Failure, ToolRead
 from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
+from backstop.core.redaction import NO_KEY, NoRedactionKey, Redaction
 from backstop.errors import BackstopError, IdentityError
 from backstop.guard.desk import Produced
 from backstop.guard.journal import Attempt, Journal, raw
@@ -57,16 +58,22 @@ def inside(call: Call) -> Iterator[None]:
 
 def name_call(
     tool: str, arguments: Mapping[str, Any], declaration: Declaration, *, attempt: Attempt,
-    namespace: Namespace, **about: str,
+    namespace: Namespace, redaction: Redaction = NO_KEY, **about: str,
 ) -> Call | str:  # fmt: skip
-    """The call with its key; or why it cannot have one, in words for the agent."""
+    """The call with its key; or why it cannot have one, in words for the agent.
+
+    What is declared `redact` is a token from here on, in the key as in the row.
+    """
     try:
+        arguments = redaction.arguments(arguments, declaration)
         text = canonical(dict(arguments))
         named = (identify if declaration.effect else identify_read)(
             arguments, declaration, namespace=namespace, run=attempt.run, step=attempt.step
         )
     except (NotCanonical, IdentityError) as error:
         return str(error)
+    except NoRedactionKey as error:
+        return f"{tool}: {error} [{error.slug}]"
     return Call(
         attempt=attempt,
         tool=tool,

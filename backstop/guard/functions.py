@@ -85,6 +85,7 @@ def _named(
             station.declaration_of(tool),
             attempt=attempt,
             namespace=station.journal.namespace,
+            redaction=station.journal.redaction,
             within=within(),
             **ids(),
         )

@@ -15,6 +15,7 @@ from backstop.core.events import ModelAnswered, RequestDigests
 from backstop.guard.calls import within
 from backstop.guard.journal import Attempt, Journal, as_sent
 from backstop.guard.offloop import written
+from backstop.guard.redacting import RedactedCalls
 from backstop.guard.spans import ids
 
 _log: Final = logging.getLogger("backstop")
@@ -63,7 +64,8 @@ class ModelRecorder:
                 yield response
             return
         # Both before the model is asked: parallel agents must not trade places afterwards.
-        digests = RequestDigests(**self._digester.digest(request)._asdict())
+        asked = self._digester.digest(request, RedactedCalls(journal.redaction))
+        digests = RequestDigests(**asked._asdict())
         ordinal = attempt.ordinal(asking.agent)
         async for response in original(request, stream=stream):
             if not response.partial:
@@ -91,7 +93,9 @@ def _answered(
         ordinal=ordinal,
         attempt=attempt.number,
         request=digests,
-        response=as_sent(response.model_dump(mode="json", exclude_none=True)),
+        response=as_sent(
+            journal.redaction.answer(response.model_dump(mode="json", exclude_none=True))
+        ),
         within=within(),
         apart=asking.session not in {"", attempt.session},
         branch=asking.branch,

@@ -18,40 +18,32 @@ from backstop.adk.control import STEERING, is_control
 from backstop.core.events import SessionKept
 from backstop.guard.desk import NoEffectOn
 from backstop.guard.functions import serve_coroutine, serve_function
-from backstop.guard.journal import Journal, as_sent, current
+from backstop.guard.journal import Attempt, Journal, as_sent, current
 from backstop.guard.models import ModelRecorder
 from backstop.guard.nested import is_hidden, run_with
 from backstop.guard.offloop import written
 from backstop.guard.safety import Safety
-from backstop.guard.scope import Closed, Scope, around, begin, hang, leave, scope_of
+from backstop.guard.scope import Closed, Scope, around, begin, hang, leave, scope_of, serving
 from backstop.guard.station import Station
-from backstop.guard.toolcalls import Asked, has_reached, serve_tool, tell_unreached
+from backstop.guard.toolcalls import NOWHERE, Asked, has_reached, serve_tool, tell_unreached
 
 
-class RecordingPlugin(BasePlugin):
-    """Records model answers, reads and effects of the attempt within which the runner runs.
+class GuardPlugin(BasePlugin):
+    """Arms tools and models, and serves their calls for the attempt that a run belongs to.
 
-    Also a sink for `@effect` functions. A call that cannot be guarded is refused in words,
-    never by an exception, which would end the invocation with the call unanswered. `safety`
-    says what is known of tools, `no_effect_on` holds for those of which it says nothing.
+    A call that cannot be guarded is refused in words, never by an exception, which would end
+    the invocation with the call unanswered. Also a sink for `@effect` functions.
     """
 
     __backstop_guard__: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        journal: Journal,
-        *,
-        no_effect_on: NoEffectOn = (),
-        safety: Mapping[str, Safety] | None = None,
-        name: str = "backstop",
-    ) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(name)
-        unsaid = Safety(no_effect_on=no_effect_on, lease_s=0)
-        self._station: Station | Closed = Station(
-            journal=journal, safety=dict(safety or {}), unsaid=unsaid
-        )
         self._models = ModelRecorder()
+
+    def _station_of(self, context: Any) -> Station | Closed:
+        """Where the calls of the run are served that has the framework's `context`."""
+        raise NotImplementedError
 
     # --- a run of a runner ---
 
@@ -61,18 +53,22 @@ class RecordingPlugin(BasePlugin):
         if outer is not None:  # a runner within a tool, or within an agent's own code
             hang(outer, invocation_context)
             return
+        begin(await self._scope_for(invocation_context), invocation_context)
+
+    async def _scope_for(self, context: Any) -> Scope:
+        """The scope of a run that no other run is around: here, that of its driver's attempt."""
         attempt = current()
-        scope = Scope(sink=self, station=self._station, attempt=attempt, driven=True)
-        begin(scope, invocation_context)
         if attempt is not None and not attempt.session:
-            attempt.session = invocation_context.session.id
+            attempt.session = context.session.id
+        return Scope(sink=self, station=self._station_of(context), attempt=attempt, driven=True)
 
     async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
         """Remember what the session holds, for as long as somebody may have to answer it."""
         scope = scope_of(invocation_context)
         if scope is None:
             return
-        if getattr(invocation_context, "_event_queue", None) is not None:
+        queue = getattr(invocation_context, "_event_queue", None)
+        if scope.root is invocation_context and queue is not None:
             # Its nodes run in tasks of their own; this one is its consumer's, who may go.
             leave(scope)
         attempt = scope.attempt
@@ -88,7 +84,12 @@ class RecordingPlugin(BasePlugin):
         scope = scope_of(invocation_context)
         if scope is None or scope.root is not invocation_context:
             return
-        await self._keep_session(scope)
+        await self._over(scope)
+
+    async def _over(self, scope: Scope, error: Exception | None = None) -> None:
+        """A run is over, well or with an error."""
+        if error is None:
+            await self._keep_session(scope)
         scope.over = True
         leave(scope)
 
@@ -104,7 +105,7 @@ class RecordingPlugin(BasePlugin):
                 v=station.journal.version,
                 step=attempt.step,
                 attempt=attempt.number,
-                events=as_sent(said),
+                events=as_sent(station.journal.redaction.answer(said)),
             )
             await written(station.journal.store, kept)
         attempt.said.clear()
@@ -151,7 +152,7 @@ class RecordingPlugin(BasePlugin):
     ) -> Any:
         # Another agent's guard may have armed the same tool later: the scope knows whose it is.
         scope = _scope(tool_context)
-        station = self._station if scope is None else scope.station
+        station = Closed(why=NOWHERE) if scope is None else scope.station
         attempt = None if scope is None else scope.attempt
         asked = Asked(tool=tool, args=args, context=tool_context, original=original)
         return await serve_tool(asked, station, attempt)
@@ -161,13 +162,54 @@ class RecordingPlugin(BasePlugin):
 
         Raises `BackstopError` (``effect-refused``) where the call cannot be guarded.
         """
-        return serve_function(self._station, current(), tool, arguments, run)
+        station, attempt = self._of_function()
+        return serve_function(station, attempt, tool, arguments, run)
 
     async def acall(
         self, tool: str, arguments: dict[str, Any], run: Callable[[], Awaitable[Any]]
     ) -> Any:
         """Answer the call of an `@effect` coroutine function; raises as `call` does."""
-        return await serve_coroutine(self._station, current(), tool, arguments, run)
+        station, attempt = self._of_function()
+        return await serve_coroutine(station, attempt, tool, arguments, run)
+
+    def _of_function(self) -> tuple[Station | Closed, Attempt | None]:
+        """Where a function's call is served that is made in this context."""
+        scope = serving()
+        if scope is None:
+            return Closed(why=NOWHERE), None
+        return scope.station, scope.attempt
+
+
+class RecordingPlugin(GuardPlugin):
+    """The guard of runs whose attempts a driver begins and ends, with `journal`.
+
+    `safety` says what is known of tools, `no_effect_on` holds for those of which it says
+    nothing.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        no_effect_on: NoEffectOn = (),
+        safety: Mapping[str, Safety] | None = None,
+        unsaid: Safety | None = None,
+        observing: bool = False,
+        name: str = "backstop",
+    ) -> None:
+        super().__init__(name)
+        self._station = Station(
+            journal=journal,
+            safety={} if safety is None else safety,
+            unsaid=unsaid or Safety(no_effect_on=no_effect_on, lease_s=0),
+            observing=observing,
+        )
+
+    def _station_of(self, context: Any) -> Station | Closed:
+        return self._station
+
+    def _of_function(self) -> tuple[Station | Closed, Attempt | None]:
+        return self._station, current()
 
 
 def _scope(tool_context: Any) -> Scope | None:

@@ -188,6 +188,7 @@ def _named(
         declared or station.declaration_of(tool.name),
         attempt=attempt,
         namespace=station.journal.namespace,
+        redaction=station.journal.redaction,
         agent=agent_of(context),
         id=context.function_call_id or "",
         within=within(),

@@ -19,6 +19,7 @@ from backstop.core.events import RequestDigests
 from backstop.core.history import RecordedRun, Row, Step
 from backstop.core.intents import Answered, Intent, Pass
 from backstop.core.keying import Rules
+from backstop.core.redaction import NO_KEY, NoRedactionKey, Redaction
 from backstop.errors import WireError
 from backstop.replay.calls import CallRecord, Told, known_calls, nested_calls
 from backstop.replay.keyed import Ask, Known, key_ask
@@ -34,7 +35,7 @@ class Recording:
 
     `elsewhere` are calls of other runs whose keys hold over all runs (G9); `shapes` are
     results by tool, for stand-ins to look like. `window` is how much of its history to show
-    at first, None for all of it.
+    at first, None for all of it. `redaction` makes tokens of what the ledger holds tokens of.
     """
 
     run: RecordedRun
@@ -43,6 +44,7 @@ class Recording:
     elsewhere: Sequence[Known] = ()
     shapes: Mapping[str, Json] = field(default_factory=dict)
     window: int | None = None
+    redaction: Redaction = NO_KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +195,14 @@ class Answers:
                 f"{asked.tool} is asked for with arguments that no ledger can hold: {asked.refused}"
             )
             return IntentReply(id=asked.id, result=refused(asked.refused))
+        args = self._redacted(asked)
+        if isinstance(args, str):
+            # Nobody can say whether this is what the ledger holds.
+            self.fail(f"{asked.tool} is asked for with a value that cannot be compared: {args}")
+            return IntentReply(id=asked.id, result=refused(args))
         ask = key_ask(
             asked.tool,
-            _arguments(asked),
+            args,
             self.step,
             self._recording.rules,
             run=self._recording.run.id,
@@ -213,6 +220,15 @@ class Answers:
             # Nobody knows what the answer would have been at this time (G5).
             self._assume()
         return self._reply(asked.id, told)
+
+    def _redacted(self, asked: IntentAsked) -> Mapping[str, Json] | str:
+        """The arguments as the ledger would hold them, or why nobody can tell."""
+        rules, redaction = self._recording.rules, self._recording.redaction
+        args = _arguments(asked)
+        try:
+            return redaction.arguments(args, rules.judged(asked.tool))
+        except (NoRedactionKey, NotCanonical) as fault:
+            return str(fault)
 
     def _carry(self, told: Told, *, assumed: bool) -> None:
         """What the recorded call's body asked for is asked for with it: no body runs here."""

@@ -18,6 +18,7 @@ from backstop.core.history import Outcome, RecordedRun, Row, Step, recorded_runs
 from backstop.core.identity import Declaration, Namespace, Scope
 from backstop.core.intents import INTENTS_FORMAT, Intent, IntentsHeader, RunReplayed
 from backstop.core.keying import Rules
+from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import BackstopError
 from backstop.ports import Sandbox
 from backstop.replay.answers import Answers, Recording
@@ -45,7 +46,8 @@ class Plan:
     that replay, and `base` is what came of it. `code` are the candidate's files; they are
     compared with the base's. `walls` says that the sandbox is to hold the candidate back.
     `workers` is how many processes to use, `recent` how many session events a bounded view
-    shows at least (0: all are shown, always).
+    shows at least (0: all are shown, always). `redaction_key` is the one that the ledger's
+    tokens were made with: without it, values that the candidate computes anew cannot be compared.
     """
 
     header: Header
@@ -62,6 +64,7 @@ class Plan:
     walls: bool = True
     workers: int = 1
     recent: int = RECENT
+    redaction_key: RedactionKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,6 +299,7 @@ def _recordings(plan: Plan, rules: Rules, ready: Ready) -> dict[str, Recording]:
     )
     shapes = _shapes(runs.values())
     everywhere = _of_every_run(runs.values(), rules)
+    redaction = Redaction(declarations=rules.candidate, key=plan.redaction_key)
     return {
         name: Recording(
             run=runs[name],
@@ -304,6 +308,7 @@ def _recordings(plan: Plan, rules: Rules, ready: Ready) -> dict[str, Recording]:
             elsewhere=[call for call in everywhere if call.run != name],
             shapes=shapes,
             window=window_for(runs[name], ready, recent=plan.recent),
+            redaction=redaction,
         )
         for name in dict.fromkeys(history.runs)
     }

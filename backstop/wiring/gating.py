@@ -38,6 +38,7 @@ from backstop.ports import Sandbox
 from backstop.replay.code import Code
 from backstop.replay.service import Plan, Replay
 from backstop.replay.service import replay as replay_runs
+from backstop.wiring.redacting import redaction_key
 
 Progress = Callable[[int, int], None]
 
@@ -367,6 +368,7 @@ def _replayed(
             cores=len(os.sched_getaffinity(0)),
             cpus=job.config.sandbox.cpus,
         ),
+        redaction_key=redaction_key(),
     )
     # Two replays fill one bar: the control run is its first half.
     shown = progress and partial(_half, progress, job.base is not None, control is not None)
