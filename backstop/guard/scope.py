@@ -19,6 +19,7 @@ from typing import Any, Final
 from backstop.core.identity import Declaration
 from backstop.guard.effect import Sink
 from backstop.guard.journal import Attempt, current, enter
+from backstop.guard.sessions import Begun
 from backstop.guard.station import Station
 
 _MARK: Final = "__backstop_scope__"
@@ -33,17 +34,18 @@ class Closed:
     observing: bool = False
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Scope:
     """One run of a runner. `attempt` is None where it is on no record.
 
-    `driven` says that somebody else began the attempt and will end it.
+    `driven` says that somebody else began the attempt and will end it; else `begun` is how.
     """
 
     sink: Sink
     station: Station | Closed
     attempt: Attempt | None
     driven: bool
+    begun: Begun | None = None
     root: Any = None
     task: asyncio.Task[Any] | None = None
     over: bool = False
