@@ -9,10 +9,7 @@ import pytest
 
 from backstop.core.events import (
     EffectClaimed,
-    EffectCommitted,
-    EffectFailed,
     EffectInDoubt,
-    EffectResolved,
     Event,
     Failure,
     RunOpened,
@@ -24,63 +21,11 @@ from backstop.ports import (
     Conflict,
     Held,
     InDoubt,
-    LedgerStore,
     Recorded,
     Refused,
 )
 from tests.contract.bench import Bench
-
-
-def pay(owner: str = "alice", *, fingerprint: str = "f1", key: str = "k1") -> EffectClaimed:
-    return EffectClaimed(
-        run="r1",
-        at="",
-        step="s0",
-        tool="pay",
-        key=key,
-        fingerprint=fingerprint,
-        args=msgspec.Raw(b'{"to":"acme"}'),
-        owner=owner,
-    )
-
-
-def granted(store: LedgerStore, intent: EffectClaimed) -> Claim:
-    claim = store.claim(intent)
-    assert isinstance(claim, Claim)
-    return claim
-
-
-def committed(claim: Claim, result: bytes = b'"paid"') -> EffectCommitted:
-    return EffectCommitted(
-        run="r1",
-        at="",
-        key=claim.key,
-        fence=claim.fence,
-        result=msgspec.Raw(result),
-        state_delta=msgspec.Raw(b'{"paid":1}'),
-    )
-
-
-def failed(claim: Claim, *, final: bool) -> EffectFailed:
-    error = Failure(type="Closed", message="no")
-    return EffectFailed(run="r1", at="", key=claim.key, fence=claim.fence, error=error, final=final)
-
-
-def doubted(claim: Claim) -> EffectInDoubt:
-    return EffectInDoubt(run="r1", at="", key=claim.key, fence=claim.fence, reason="timeout")
-
-
-def resolved(to: str, *, fence: int = 1) -> EffectResolved:
-    return EffectResolved(
-        run="r1",
-        at="",
-        key="k1",
-        to=to,
-        by="person",
-        fence=fence,
-        reason="they say so",
-        result=msgspec.Raw(b'"seen"'),
-    )
+from tests.contract.deeds import committed, doubted, failed, granted, pay, resolved
 
 
 def test_the_first_claim_is_granted_at_fence_one(bench: Bench) -> None:
