@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from backstop.core.canon import CANON_VERSION, Json, NotCanonical, parse
+from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, parse
 from backstop.core.history import History, Row
 from backstop.core.identity import (
     Declaration,
@@ -133,6 +133,23 @@ class Call(msgspec.Struct, Generic[S], kw_only=True, eq=False):
 def _argument(pointer: str) -> str:
     name = pointer.removeprefix("/").split("/", 1)[0]
     return name.replace("~1", "/").replace("~0", "~")
+
+
+def respelled(
+    arguments: Mapping[str, Json], *, now: Declaration, former: Declaration
+) -> dict[str, Json]:
+    """A call that is made under `now`, as it would have been spelled under `former`.
+
+    What it leaves out means today's defaults: one that was another is spelled out. Raises
+    `NotCanonical` for a bad default.
+    """
+    changed = {
+        name: value
+        for name, value in now.defaults.items()
+        if name in former.parameters
+        and (name not in former.defaults or canonical(former.defaults[name]) != canonical(value))
+    }
+    return {**changed, **arguments}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

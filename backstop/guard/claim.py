@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
@@ -44,15 +44,22 @@ async def perform(
     no_effect_on: NoEffectOn = (),
     capability: Capability | None = None,
     arguments: Mapping[str, Any] = _NO_ARGUMENTS,
+    bars: Sequence[EffectClaimed] = (),
 ) -> Answer:
     """Run `call` if the store grants the claim on `intent`; say how the effect stands.
 
     A declared no-effect error is settled as failed, may be tried again, and is raised on;
     any other `Exception` is settled and answered as in doubt; a cancellation is settled as
     in doubt and raised on. What is in doubt is resolved as far as the tool's `capability`
-    allows; a probe is handed `arguments`.
+    allows; a probe is handed `arguments`. `bars` are claims on the keys that other rules give
+    the call: nobody may run it under them meanwhile.
     """
-    desk = Desk(store=store, intent=claimed_with(intent, capability), no_effect_on=no_effect_on)
+    desk = Desk(
+        store=store,
+        intent=claimed_with(intent, capability),
+        no_effect_on=no_effect_on,
+        bars=bars,
+    )
     claim = await _claimed(desk, capability, arguments)
     if not isinstance(claim, Claim):
         return await _asked(store, lambda: desk.answered(claim))
@@ -72,9 +79,15 @@ def perform_now(
     no_effect_on: NoEffectOn = (),
     capability: Capability | None = None,
     arguments: Mapping[str, Any] = _NO_ARGUMENTS,
+    bars: Sequence[EffectClaimed] = (),
 ) -> Answer:
     """`perform` for a call that does not wait."""
-    desk = Desk(store=store, intent=claimed_with(intent, capability), no_effect_on=no_effect_on)
+    desk = Desk(
+        store=store,
+        intent=claimed_with(intent, capability),
+        no_effect_on=no_effect_on,
+        bars=bars,
+    )
     claim = _claimed_now(desk, capability, arguments)
     if not isinstance(claim, Claim):
         return desk.answered(claim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -38,6 +39,9 @@ from backstop.ports import (
 NoEffectOn: TypeAlias = tuple[type[Exception], ...]
 """Exceptions of which the tool vouches that nothing happened."""
 
+MOVED: Final = "KeptUnderAnotherKey"
+"""Names the failure of a key that was barred: the message is the key that holds its effect."""
+
 ASKS_FIRST: Final = "ConfirmationRequested"
 """Names the failure of a call that asked a person in place of acting."""
 
@@ -58,17 +62,42 @@ class Produced(msgspec.Struct, frozen=True, kw_only=True):
     asked: str | None = None
 
 
+_ELSEWHERE: Final = Held(owner="a version with another key rule for this tool")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What is written of one call: its claim, and what became of it."""
+    """What is written of one call: its claim, and what became of it.
+
+    `bars` are claims on the keys that other rules give the call: nobody may run it under them.
+    """
 
     store: LedgerStore
     intent: EffectClaimed
     no_effect_on: NoEffectOn
+    bars: Sequence[EffectClaimed] = ()
 
     def claim(self) -> Claim | Answer:
-        """Ask the store."""
-        return self.store.claim(self.intent)
+        """Ask the store; a claim that another version's holds stands against is given back."""
+        answer = self.store.claim(self.intent)
+        match answer:
+            case Refused(error=Failure(type=kind)) if kind == MOVED:
+                return _ELSEWHERE
+            case Claim() if not all(self._barred(bar, answer) for bar in self.bars):
+                self.unstarted(answer)
+                return _ELSEWHERE
+            case _:
+                return answer
+
+    def _barred(self, bar: EffectClaimed, claim: Claim) -> bool:
+        """Take a key out of everybody's reach; False if somebody got there first."""
+        other = self.store.claim(bar)
+        if isinstance(other, Claim):
+            moved = Failure(type=MOVED, message=claim.key)
+            self._failed(other, moved, final=True)
+            return True
+        # Taken by what is another effect today: whoever asks for this one there is refused.
+        return isinstance(other, Conflict)
 
     def answered(self, answer: Answer) -> Answer:
         """Put on record what the guard did in place of the call."""
@@ -86,6 +115,8 @@ class Desk:
                 agent=intent.agent,
                 call=intent.call,
                 fingerprint=intent.fingerprint,
+                trace=intent.trace,
+                span=intent.span,
             )
         )
         return answer
@@ -181,9 +212,14 @@ class Desk:
         return InDoubt(reason=f"{stale}; this call did happen, so it may be out twice")
 
     def _failed(
-        self, claim: Claim, failure: Failure, given: Recorded | None = None
+        self,
+        claim: Claim,
+        failure: Failure,
+        given: Recorded | None = None,
+        *,
+        final: bool = False,
     ) -> BackstopError | None:
-        """The effect certainly did not happen, and may be tried again."""
+        """The effect certainly did not happen, and may be tried again unless that is `final`."""
         told = given or Recorded()
         return self._says(
             EffectFailed(
@@ -193,7 +229,7 @@ class Desk:
                 key=claim.key,
                 error=failure,
                 fence=claim.fence,
-                final=False,
+                final=final,
                 result=told.result,
                 state_delta=told.state_delta,
                 actions=told.actions,
@@ -223,6 +259,8 @@ class Desk:
                 args=intent.args,
                 fingerprint=intent.fingerprint,
                 reason=question,
+                trace=intent.trace,
+                span=intent.span,
             )
         )
         return given

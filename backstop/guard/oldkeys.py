@@ -1,0 +1,172 @@
+"""Finds what went out under another key rule, before a call is claimed (semantics.md K3).
+
+A rule is a tool's declaration; a store's header holds every one that its rows were written
+under. A call is looked up under the others, too: a record that is the same effect by today's
+rule is the one that answers. Where there is none, the other keys are barred as the call is
+claimed, since a process of another version may still ask under them (ADR 0020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from backstop.core.canon import Json, NotCanonical, canonical, parse
+from backstop.core.events import EffectFailed, Failure, Header
+from backstop.core.identity import Declaration, Namespace, identify, rekey
+from backstop.core.keying import respelled
+from backstop.core.redaction import Redaction, RedactionKey
+from backstop.errors import IdentityError
+from backstop.guard.calls import Call
+from backstop.guard.desk import MOVED
+from backstop.ports import Custody, Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A call under the key by which the store knows its effect; `bars` are its other names."""
+
+    call: Call
+    bars: tuple[Call, ...] = ()
+
+
+class OldKeys:
+    """Looks calls up in one store; where a tool has had one rule only, that costs nothing."""
+
+    def __init__(self, *, namespace: Namespace, redaction_key: RedactionKey | None = None) -> None:
+        self._namespace = namespace
+        self._redaction = Redaction(key=redaction_key)
+        self._seen: Mapping[str, Declaration] = {}
+        self._others: dict[str, tuple[Declaration, ...]] = {}
+
+    def others(self, declaration: Declaration, header: Header) -> tuple[Declaration, ...]:
+        """The other rules under which rows of the same tool may have been written."""
+        if header.declarations is not self._seen:
+            self._seen = header.declarations
+            self._others.clear()
+        known = self._others.get(declaration.digest)
+        if known is None:
+            known = tuple(
+                one
+                for one in self._seen.values()
+                if one.effect and one.digest != declaration.digest and _is_one(one, declaration)
+            )
+            self._others[declaration.digest] = known
+        return known
+
+    def known_as(
+        self, call: Call, arguments: Mapping[str, Any], custody: Custody, header: Header
+    ) -> Known:
+        """The name under which the store holds the effect of `call`; its own if there is none.
+
+        `arguments` are the call's as they came: what a rule redacts today, a former one may
+        have kept. Raises what the store raises that cannot be read, and `NoRedactionKey`.
+        """
+        names = self._names(call, arguments, header)
+        ours = {call.named.key, *names}
+        bars: list[Call] = []
+        for key, former in names.items():
+            found = next(iter(custody.standings(key)), None)
+            if found is None:
+                bars += [former] if self._may_be_kept(former, call) else []
+            elif _moved_to(found) in ours:
+                continue  # barred for a name that is looked up by itself
+            elif (same := self._is_same(found, former, call, header)) is not None:
+                return Known(call=_named_as(former, found, header) if same else former)
+        return Known(call=call, bars=tuple(bars))
+
+    def _names(self, call: Call, arguments: Mapping[str, Any], header: Header) -> dict[str, Call]:
+        """The call under each other rule that gives it another key."""
+        names: dict[str, Call] = {}
+        others = self.others(call.declaration, header)
+        given = parse(canonical(dict(arguments))) if others else None
+        for rule in others:
+            former = self._under(rule, call, given if isinstance(given, dict) else {})
+            if former is not None and former.named.key != call.named.key:
+                names.setdefault(former.named.key, former)
+        return names
+
+    def _under(self, rule: Declaration, call: Call, arguments: Mapping[str, Json]) -> Call | None:
+        """The call as `rule` would have named it; None if that could not name it."""
+        try:
+            spelled = self._redaction.arguments(
+                respelled(arguments, now=call.declaration, former=rule), rule
+            )
+            named = identify(
+                spelled,
+                rule,
+                namespace=self._namespace,
+                run=call.attempt.run,
+                step=call.attempt.step,
+            )
+        except (IdentityError, NotCanonical):
+            return None
+        return replace(
+            call,
+            tool=rule.tool,
+            declaration=rule,
+            named=named,
+            args=msgspec.Raw(canonical(dict(spelled)).encode()),
+        )
+
+    def _is_same(self, found: Standing, former: Call, call: Call, header: Header) -> bool | None:
+        """Whether a record is of this very call; None if it is another effect by today's rule.
+
+        A former rule may have given one key to what are two effects today. Where today's rule
+        has no name for the record, since it lacks an argument, or its arguments were erased,
+        the former one's word stands.
+        """
+        claimed = found.claimed
+        try:
+            now = rekey(
+                self._redaction.arguments(_object(claimed.args), call.declaration),
+                written_under=header.declarations.get(claimed.decl, former.declaration),
+                candidate=call.declaration,
+                namespace=self._namespace,
+                run=claimed.run,
+                step=claimed.step,
+            )
+        except (IdentityError, NotCanonical):
+            return claimed.fingerprint == former.named.fingerprint
+        if now.key != call.named.key:
+            return None
+        return now.fingerprint == call.named.fingerprint
+
+    def _may_be_kept(self, former: Call, call: Call) -> bool:
+        """Whether a row under a former rule would hold nothing that is redacted today."""
+        spelled = _object(former.args)
+        return self._redaction.arguments(spelled, call.declaration) == spelled
+
+
+def _is_one(one: Declaration, other: Declaration) -> bool:
+    """Whether two declarations speak of one tool, under whatever name."""
+    names = {other.tool, *other.aliases}
+    return one.tool in names or other.tool in one.aliases
+
+
+def _named_as(former: Call, found: Standing, header: Header) -> Call:
+    """The call as its record has it, word for word: a row must be true to its own key."""
+    claimed = found.claimed
+    return replace(
+        former,
+        declaration=header.declarations.get(claimed.decl, former.declaration),
+        named=replace(former.named, fingerprint=claimed.fingerprint),
+        args=claimed.args,
+    )
+
+
+def _moved_to(found: Standing) -> str | None:
+    """The key under which the effect is kept for which this one was barred; None if it was not."""
+    match found.settled:
+        case EffectFailed(error=Failure(type=kind, message=key)) if kind == MOVED:
+            return key
+        case _:
+            return None
+
+
+def _object(text: msgspec.Raw) -> dict[str, Json]:
+    value = parse(bytes(text))
+    return value if isinstance(value, dict) else {}
