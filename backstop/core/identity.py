@@ -21,7 +21,7 @@ effect. A tool without any argument has no identity and needs a declared scope.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -123,6 +123,7 @@ class Identified:
     `identity` are the arguments in the key. `arguments` are all canonical arguments, defaults
     filled in, without volatile and override fields; `fingerprint` is their digest (generated
     fields left out). `override` holds the override fields that were set, None if none was.
+    `passed` is the canonical text of the arguments as the caller passed them.
     """
 
     key: str
@@ -131,6 +132,7 @@ class Identified:
     arguments: dict[str, Json]
     occurrence: Json
     override: dict[str, Json] | None
+    passed: str = field(compare=False)
 
 
 GENERATED: Final = frozenset({"generated"})
@@ -268,17 +270,18 @@ def _explicit_key(explicit: Sequence[str], declaration: Declaration) -> str | No
 class _Call:
     """The arguments of one call at the last of the five stations.
 
-    `text` is their canonical text, where it is that of the arguments as they were passed.
+    `text` is the canonical text of what was passed, which `is_as_passed` where no station
+    changed anything.
     """
 
-    __slots__ = ("arguments", "declaration", "override", "passed", "text")
+    __slots__ = ("arguments", "declaration", "is_as_passed", "override", "passed", "text")
 
     def __init__(
         self, arguments: Mapping[str, object], declaration: Declaration, written_under: Declaration
     ) -> None:
         self.declaration = declaration
         try:
-            text, given = _members(arguments)
+            self.text, given = _members(arguments)
             filled = complete(given, written_under, declaration)
             seen = self._seen(filled)
             self.override = _overrides(seen, declaration)
@@ -289,7 +292,7 @@ class _Call:
                 slug="not-canonical",
             ) from None
         self.passed = given.keys()
-        self.text = text if seen is filled and len(filled) == len(given) else None
+        self.is_as_passed = seen is filled and len(filled) == len(given)
 
     def _seen(self, members: dict[str, Json]) -> dict[str, Json]:
         """What the arguments say, whether they came as values or as the texts of values."""
@@ -383,9 +386,11 @@ class _Call:
         scope = declared.scope or Scope.RUN
         nth = self._occurrence(step) if occurrence is None else occurrence
         where = {Scope.RUN: run, Scope.STEP: [run, step], Scope.AGENT: ""}[scope]
-        within = canonical([scope.value, where, nth])[1:]
-        named = f"{_key_of(namespace, declared.tool)}{canonical(identity)},{within}"
-        compared = self.text or canonical(without(self.arguments, declared.fields, GENERATED))
+        within = f'"{scope.value}",{canonical(where)},{canonical(nth)}'
+        named = f"{_key_of(namespace, declared.tool)}{canonical(identity)},{within}]"
+        compared = self.text
+        if not self.is_as_passed:
+            compared = canonical(without(self.arguments, declared.fields, GENERATED))
         return Identified(
             key=digest(named),
             fingerprint=digest(compared),
@@ -393,6 +398,7 @@ class _Call:
             arguments=self.arguments,
             occurrence=nth,
             override=self.override,
+            passed=self.text,
         )
 
     def _occurrence(self, step: str) -> Json:

@@ -66,7 +66,6 @@ def name_call(
     """
     try:
         arguments = redaction.arguments(arguments, declaration)
-        text = canonical(dict(arguments))
         named = (identify if declaration.effect else identify_read)(
             arguments, declaration, namespace=namespace, run=attempt.run, step=attempt.step
         )
@@ -79,7 +78,7 @@ def name_call(
         tool=tool,
         declaration=declaration,
         named=named,
-        args=msgspec.Raw(text.encode()),
+        args=msgspec.Raw(named.passed.encode()),
         **about,
     )
 

@@ -280,13 +280,19 @@ def _wrapped(declared: Declared, signature: inspect.Signature) -> Callable[..., 
         if parameter.name == "tool_context" or _is_context(parameter.annotation)
     }
 
+    named = _all_named(signature)
+
     def bound(*args: Any, **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401 - a user's arguments
-        arguments = signature.bind(*args, **kwargs)
-        arguments.apply_defaults()
+        if not args and kwargs.keys() == named.keys():
+            given = {name: kwargs[name] for name in named}  # each by its name: nothing to bind
+        else:
+            arguments = signature.bind(*args, **kwargs)
+            arguments.apply_defaults()
+            given = arguments.arguments
         return declared.keyed(
             {
                 name: value
-                for name, value in arguments.arguments.items()
+                for name, value in given.items()
                 if name not in left_out and not _is_framework(type(value))
             }
         )
@@ -328,6 +334,13 @@ def _sink_of(declared: Declared) -> Sink | None:
     if serving is not None:
         return serving
     return _installed[0] if _installed else None
+
+
+def _all_named(signature: inspect.Signature) -> Mapping[str, inspect.Parameter]:
+    """The parameters, where each of them can be given by name; none where one cannot."""
+    by_name = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+    parameters = signature.parameters
+    return parameters if all(one.kind in by_name for one in parameters.values()) else {}
 
 
 def _is_context(annotation: object) -> bool:

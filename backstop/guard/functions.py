@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -38,7 +37,7 @@ def serve_function(
         with inside(call):
             return _with_key(run, key, station)()
 
-    return station.serve_now(call, body, partial(_kept, tool), arguments=copy.deepcopy(arguments))
+    return station.serve_now(call, body, partial(_kept, tool), arguments=arguments)
 
 
 async def serve_coroutine(
@@ -61,7 +60,7 @@ async def serve_coroutine(
         call,
         body,
         partial(_kept, tool),
-        arguments=copy.deepcopy(arguments),
+        arguments=arguments,
         recall=lambda _: None,
     )
 

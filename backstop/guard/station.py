@@ -8,6 +8,7 @@ and its own result or error is what the caller gets.
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from backstop.core.events import EffectClaimed
 from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import Call, intent_of, undecided, unfinished
-from backstop.guard.capability import Keyed, downstream_key
+from backstop.guard.capability import Keyed, Probe, downstream_key
 from backstop.guard.claim import perform, perform_now
 from backstop.guard.desk import Produced, how
 from backstop.guard.journal import Journal
@@ -62,6 +63,10 @@ class _Case:
         taken = isinstance(self.safety.capability, Keyed)
         return downstream_key(self.intent) if taken else ""
 
+    def asked_of(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a lookup is asked about, whatever the body does to its arguments."""
+        return copy.deepcopy(dict(arguments)) if isinstance(self.safety.capability, Probe) else {}
+
     async def body(
         self, run: Callable[[str], Awaitable[Any]], keep: Callable[[Any], Produced]
     ) -> Produced:
@@ -98,7 +103,8 @@ class Station:
     """Where one agent's calls are served.
 
     `safety` says what is known of tools, `unsaid` what holds for all others. `observing` says
-    that nothing is refused: what would have been is written down.
+    that nothing is refused: what would have been is written down. `learn` takes in a tool that
+    is about to be called.
     """
 
     journal: Journal
@@ -106,6 +112,7 @@ class Station:
     unsaid: Safety = _UNSAID
     observing: bool = False
     turns: Turns = field(default_factory=Turns)
+    learn: Callable[[Any], None] = lambda _: None
 
     def safety_of(self, tool: str) -> Safety:
         """What is known of a tool."""
@@ -140,7 +147,7 @@ class Station:
                     lambda: case.body(run, keep),
                     no_effect_on=case.safety.no_effect_on,
                     capability=case.safety.capability,
-                    arguments=arguments,
+                    arguments=case.asked_of(arguments),
                 )
             except BackstopError as error:
                 outcome = error
@@ -165,7 +172,7 @@ class Station:
                 lambda: case.body_now(run, keep),
                 no_effect_on=case.safety.no_effect_on,
                 capability=case.safety.capability,
-                arguments=arguments,
+                arguments=case.asked_of(arguments),
             )
         except BackstopError as error:
             outcome = error

@@ -17,7 +17,13 @@ CALL = Call(
     tool="pay",
     declaration=Declaration(tool="pay"),
     named=Identified(
-        key="k" * 64, fingerprint="f", identity={}, arguments={}, occurrence=0, override=None
+        key="k" * 64,
+        fingerprint="f",
+        identity={},
+        arguments={},
+        occurrence=0,
+        override=None,
+        passed="{}",
     ),
     args=msgspec.Raw(b"{}"),
 )
