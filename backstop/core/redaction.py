@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -141,25 +143,36 @@ class Redaction:
 
     def _rewritten(
         self,
-        arguments: Mapping[str, object],
+        arguments: Mapping[str, V],
         declaration: Declaration,
         fields: Fields,
         edit: Callable[[Json, Sequence[str]], Json],
-    ) -> dict[str, Json]:
+    ) -> dict[str, V | Json]:
         given = parse(canonical(dict(arguments)))
-        assert isinstance(given, dict)  # noqa: S101 - a mapping's canonical form is an object
         read = coerce(given, declaration.schema) if declaration.schema else given
         assert isinstance(read, dict)  # noqa: S101 - an object stays one, whatever its schema
+        edited: dict[str, Json] = {}
         for name, kinds in fields.items():
             first, *way = tokens_of(name)
-            if first not in given or (
-                not way and _is_default(read[first], kinds, declaration, first)
-            ):
+            value = edited.get(first, read.get(first))
+            if value is None or (not way and _is_default(value, kinds, declaration, first)):
                 continue
-            walk = _Walk(kinds=kinds, edit=edit)
-            given[first] = walk.along(read[first], tuple(way))
-            read = {**read, first: given[first]}
-        return given
+            edited[first] = _Walk(kinds=kinds, edit=edit).along(value, tuple(way))
+        # All else stays as it came: it is answered with, and must not change its type.
+        return {
+            name: _plain(edited[first]) if (first := _spelled(name)) in edited else value
+            for name, value in arguments.items()
+        }
+
+
+def _spelled(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _plain(value: Json) -> Json:
+    """The same with numbers as JSON readers have them, so that it can be written as it is."""
+    found: Json = json.loads(canonical(value))
+    return found
 
 
 NO_KEY: Final = Redaction()

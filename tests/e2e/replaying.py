@@ -10,6 +10,7 @@ from backstop.adapters.process import ProcessSandbox
 from backstop.core.history import effect_rows
 from backstop.core.identity import Declaration, Namespace
 from backstop.core.ledgerfile import Ledger
+from backstop.core.redaction import RedactionKey
 from backstop.core.verdict import AgentVerdict, Policy
 from backstop.gate.judge import Asked, Recorded, judge
 from backstop.replay.bundle import MODULE, write_bundle
@@ -27,6 +28,7 @@ def replayed(
     base: Replay | None = None,
     is_control: bool = False,
     workers: int = 1,
+    key: RedactionKey | None = None,
 ) -> Replay:
     """What the agent in folder `agent` asks for, given the ledger."""
     plan = Plan(
@@ -42,6 +44,7 @@ def replayed(
         base=base,
         code=Code.of(files_of(agent)),
         workers=workers,
+        redaction_key=key,
     )
     return replay(plan, SANDBOX)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +26,7 @@ from backstop.core.events import FORMAT, Header
 from backstop.core.identity import Declaration, Namespace
 from backstop.core.intents import Answered, Pass
 from backstop.core.ledgerfile import Ledger, read
+from backstop.core.redaction import RedactionKey
 from backstop.core.sealing import seal_lines
 from backstop.core.verdict import Decision
 from backstop.guard.journal import Journal
@@ -116,15 +117,23 @@ class Office:
         (agent / "agent.py").write_text(source)
         return agent
 
-    def ledger(self, agent: Path, *, closed: bool = False) -> Ledger:
+    def ledger(
+        self,
+        agent: Path,
+        *,
+        closed: bool = False,
+        declared: Mapping[str, Declaration] = DECLARED,
+        key: RedactionKey | None = None,
+    ) -> Ledger:
         """What the guard writes down while the clerk does its two steps."""
         store = MemoryStore(clock=Ticking())
         journal = Journal(
             store=store,
             namespace=Namespace(agent="clerk"),
-            declarations=DECLARED,
+            declarations=declared,
             version=version_of(agent),
             owner="w",
+            redaction_key=key,
         )
         asyncio.run(_work(agent, journal, closed=closed))
         header = Header(
@@ -132,8 +141,8 @@ class Office:
             agent="clerk",
             canon=CANON_VERSION,
             guarded=True,
-            tools={name: known.digest for name, known in DECLARED.items()},
-            declarations={known.digest: known for known in DECLARED.values()},
+            tools={name: known.digest for name, known in declared.items()},
+            declarations={known.digest: known for known in declared.values()},
         )
         return read(b"".join(seal_lines(header, list(store.read()))), name="clerk.jsonl")
 

@@ -123,6 +123,20 @@ def test_json_text_of_a_list_is_redacted_item_by_item() -> None:
     assert is_token(kept({"to": '{"a": 1}'}, declared)["to"])
 
 
+def test_what_is_not_declared_keeps_its_type_and_its_name() -> None:
+    amount = 12.5
+    declared = Declaration(tool="mail", fields={"to": ("redact",), "/who/mail": ("redact",)})
+    given: dict[str, object] = {"to": "ana", "n": amount, "who": {"mail": "a", "n": 0.5}}
+    found = kept(given, declared)
+    assert found["n"] is amount
+    assert type(found["who"]["n"]) is float
+
+
+def test_a_name_is_found_however_it_is_composed() -> None:
+    declared = Declaration(tool="mail", fields={"\u00e9": ("redact",)})
+    assert list(map(is_token, kept({"e\u0301": "ana"}, declared).values())) == [True]
+
+
 def test_without_a_key_a_value_is_refused_and_never_stored() -> None:
     with pytest.raises(NoRedactionKey) as caught:
         kept({"to": "ana@example.org"}, PLAIN, key=None)
