@@ -71,6 +71,7 @@ FieldKind = Literal[
     "override",
     "money",
     "generated",
+    "redact",
 ]
 
 
@@ -155,6 +156,12 @@ class ToolModel(_Model):
             # `/vendor` is the argument `vendor` as well.
             plain = name.removeprefix("/") if name.count("/") == 1 else name
             kinds.setdefault(plain, set()).update({said} if isinstance(said, str) else said)
+        for name, of_field in kinds.items():
+            if of_field >= {"override", "redact"}:
+                raise ValueError(
+                    f"{name!r} is override and redact: a `yes, again` is no personal data, and as "
+                    "a token it would always say yes; drop one of the two"
+                )
         for name in self.identity or ():
             if out := kinds.get(name, set()) & {"volatile", "override"}:
                 raise ValueError(

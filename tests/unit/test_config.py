@@ -218,6 +218,7 @@ def test_nesting_without_end_is_refused() -> None:
         ("{schema: []}", "agents.a.tools.t.schema"),
         ("{identity: [x], fields: {x: volatile}}", "drop one of the two"),
         ("{identity: [x], fields: {x: [trim, override]}}", "drop one of the two"),
+        ("{fields: {x: override, /x: redact}}", "as a token it would always say yes"),
         ("{identity: [x], fields: {/x: volatile}}", "drop one of the two"),
         ("{identity: [x], fields: {x: trim, /x: volatile}}", "drop one of the two"),
         ("true", "agents.a.tools.t"),
