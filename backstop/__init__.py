@@ -18,17 +18,33 @@ if _typing.TYPE_CHECKING:
     from backstop.core.ledgerfile import Ledger
     from backstop.core.verdict import Verdict
     from backstop.errors import BackstopError
+    from backstop.guard.capability import DidNotHappen, Happened, Unknown, keyed, probe
+    from backstop.guard.effect import effect
+    from backstop.guard.results import Conflict, Failed, Held, InDoubt, Refused
+    from backstop.wiring.plugin import Plugin
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BackstopError",
+    "Conflict",
     "Declaration",
+    "DidNotHappen",
+    "Failed",
+    "Happened",
+    "Held",
+    "InDoubt",
     "Namespace",
+    "Plugin",
+    "Refused",
     "Rules",
+    "Unknown",
     "canonical",
     "compare",
+    "effect",
     "effect_key",
+    "keyed",
+    "probe",
     "read_intents",
     "read_ledger",
     "run_gate",
@@ -36,11 +52,23 @@ __all__ = [
 
 _HOMES: _typing.Final = {
     "BackstopError": "backstop.errors",
+    "Conflict": "backstop.guard.results",
     "Declaration": "backstop.core.identity",
+    "DidNotHappen": "backstop.guard.capability",
+    "Failed": "backstop.guard.results",
+    "Happened": "backstop.guard.capability",
+    "Held": "backstop.guard.results",
+    "InDoubt": "backstop.guard.results",
     "Namespace": "backstop.core.identity",
+    "Plugin": "backstop.wiring.plugin",
+    "Refused": "backstop.guard.results",
     "Rules": "backstop.core.keying",
+    "Unknown": "backstop.guard.capability",
     "canonical": "backstop.core.canon",
     "compare": "backstop.core.divergence",
+    "effect": "backstop.guard.effect",
+    "keyed": "backstop.guard.capability",
+    "probe": "backstop.guard.capability",
 }
 
 

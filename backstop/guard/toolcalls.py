@@ -29,6 +29,7 @@ from backstop.guard.capability import Keyed
 from backstop.guard.desk import Produced
 from backstop.guard.effect import passing
 from backstop.guard.journal import Attempt
+from backstop.guard.offloop import asked as off_loop
 from backstop.guard.offloop import written
 from backstop.guard.results import refused
 from backstop.guard.scope import Closed
@@ -70,6 +71,12 @@ async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt |
     if attempt is None:
         known = station.journal.declarations
         return await _unguarded(asked, known, NOWHERE, observing=station.observing)
+    try:
+        await off_loop(station.journal.store, partial(station.learn, asked.tool))
+    except BackstopError as error:
+        attempt.refusals.append(f"{asked.tool.name}: {error}")
+        known = station.journal.declarations
+        return await _unguarded(asked, known, str(error), observing=station.observing)
     # What is claimed is what runs: who holds the live arguments changes nothing any more.
     asked.args = copy.deepcopy(asked.args)
     capability = station.safety_of(asked.tool.name).capability
@@ -123,7 +130,7 @@ async def _effect(asked: Asked, call: Call, station: Station) -> Any:
             call,
             run,
             keep,
-            arguments=copy.deepcopy(asked.args),
+            arguments=asked.args,
             recall=partial(_recall, context),
         )
     except EffectRefused as error:

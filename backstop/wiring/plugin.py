@@ -1,0 +1,152 @@
+# ruff: noqa: ANN401 - the framework's values are of any type
+"""`backstop.Plugin`: the guard for an agent's runners, put together from the configuration.
+
+    App(name="desk", root_agent=root, plugins=[backstop.Plugin()])
+    adk web --extra_plugins backstop.Plugin .
+
+A server that cannot load a plugin starts without it, unguarded. So neither the import nor the
+construction ever raises: a guard that cannot be set up refuses effects, and says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.function_tool import FunctionTool
+
+from backstop import __version__
+from backstop.adk.arming import arm, is_armed
+from backstop.adk.control import is_control
+from backstop.config import Config
+from backstop.core.identity import Declaration
+from backstop.errors import BackstopError
+from backstop.guard.health import Health
+from backstop.guard.scope import Closed
+from backstop.guard.standalone import SessionPlugin
+from backstop.guard.station import Station
+from backstop.wiring.station import (
+    Settings,
+    agent_of,
+    configuration,
+    open_station,
+    settings_from,
+)
+
+__all__ = ["Plugin"]
+
+_log: Final = logging.getLogger("backstop")
+
+
+class Plugin(SessionPlugin):
+    """The guard for the agents of ``backstop.yaml``: a side effect goes out at most once.
+
+    `config` is the configuration's file; left out, ``BACKSTOP_CONFIG`` or the nearest
+    ``backstop.yaml`` upwards from the working directory. `agent`, `store` (a URL) and `mode`
+    (``guard``, or ``observe``: refuse nothing, and record what would have been) stand for
+    ``BACKSTOP_AGENT``, ``BACKSTOP_STORE`` and ``BACKSTOP_MODE``. Never raises.
+    """
+
+    def __init__(
+        self,
+        name: str = "backstop",
+        *,
+        config: str | os.PathLike[str] | None = None,
+        agent: str | None = None,
+        store: str | None = None,
+        mode: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self._stations: dict[str, Station] = {}
+        self._config: Config | None = None
+        self._settings = Settings()
+        self._why = ""
+        try:
+            said = settings_from(
+                os.environ if mode is None else {**os.environ, "BACKSTOP_MODE": mode}
+            )
+            self._settings = replace(
+                said,
+                config=said.config if config is None else Path(config),
+                agent=agent or said.agent,
+                store=store or said.store,
+            )
+            self._config = configuration(self._settings, start=Path.cwd())
+        except Exception as error:  # noqa: BLE001 - a server would start without the guard
+            self._why = _told(error)
+            _log.error("backstop refuses effects: %s", self._why)
+
+    def _station_of(self, context: Any) -> Station | Closed:
+        app = context.session.app_name
+        station = self._stations.get(app)
+        if station is not None:
+            return station
+        observing = self._settings.observing
+        if self._config is None:
+            return Closed(why=self._why, observing=observing)
+        declared: Mapping[str, Declaration] = {}
+        try:
+            agent = agent_of(self._config, self._settings, app=app)
+            declared = agent.declarations
+            station = open_station(agent, _root_of(context), self._settings)
+        except Exception as error:  # noqa: BLE001 - one that raises would end the run, unguarded
+            # Tried anew at the next run: a store may be back by then.
+            why = _told(error)
+            _log.error("backstop refuses effects: %s", why)
+            return Closed(why=why, declarations=declared, observing=observing)
+        self._stations[app] = station
+        return station
+
+    def _health(self, context: Any, *, nonce: str, index: int) -> Health:
+        station = self._station_of(context)
+        tools = [(tool.name, self._arms(tool)) for tool in _tools_of(_root_of(context), set())]
+        return Health(
+            backstop=__version__,
+            nonce=nonce,
+            index=index,
+            agent="" if isinstance(station, Closed) else station.journal.namespace.agent,
+            why=station.why if isinstance(station, Closed) else "",
+            observing=station.observing,
+            armed=tuple(name for name, armed in tools if armed),
+            missed=tuple(name for name, armed in tools if not armed),
+        )
+
+    def _arms(self, tool: Any) -> bool:
+        try:
+            arm(tool, self._run)
+        except (TypeError, AttributeError):
+            return False
+        return is_armed(tool)
+
+
+def _told(error: Exception) -> str:
+    """Why, in one line: ours with its slug, anybody else's with its class."""
+    name = error.slug if isinstance(error, BackstopError) else type(error).__name__
+    return f"{' '.join(str(error).split())} ({name})"
+
+
+def _root_of(context: Any) -> Any:
+    """The root of what the run of `context` runs: an agent, or a node of a workflow."""
+    return getattr(context.agent, "root_agent", context.agent)
+
+
+def _tools_of(node: Any, seen: set[int]) -> Iterator[Any]:
+    """The tools below an agent or node that do something themselves, as far as they are listed."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    for tool in (*(getattr(node, "tools", None) or ()), getattr(node, "tool", None)):
+        if isinstance(tool, BaseTool):
+            if not is_control(tool):
+                yield tool
+            yield from _tools_of(getattr(tool, "agent", None), seen)
+        elif callable(tool):
+            yield FunctionTool(tool)
+    nodes = getattr(getattr(node, "graph", None), "nodes", None) or ()
+    for below in (*(getattr(node, "sub_agents", None) or ()), *nodes):
+        yield from _tools_of(below, seen)

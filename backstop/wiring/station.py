@@ -1,0 +1,220 @@
+# ruff: noqa: ANN401 - the framework's values are of any type
+"""An agent's guard from its configuration: its tools, its store, and the version that runs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from backstop.adapters.content import version_of
+from backstop.adapters.memory import MemoryStore
+from backstop.adk.code import tool_code
+from backstop.adk.control import STEERING
+from backstop.adk.schema import schema_of
+from backstop.config import DEFAULT_FILE, Agent, Config, load
+from backstop.core.canon import CANON_VERSION
+from backstop.core.events import FORMAT, Header
+from backstop.core.identity import Declaration
+from backstop.errors import ConfigError
+from backstop.guard.declared import Tools, functions_of
+from backstop.guard.journal import Journal
+from backstop.guard.safety import NO_SAFETY
+from backstop.guard.station import Station
+from backstop.ports import Store
+from backstop.replay.harness.survey import Survey
+from backstop.wiring.redacting import redaction_key
+from backstop.wiring.safeties import vouched_for
+from backstop.wiring.stores import open_store
+
+CONFIG: Final = "BACKSTOP_CONFIG"
+AGENT: Final = "BACKSTOP_AGENT"
+STORE: Final = "BACKSTOP_STORE"
+MODE: Final = "BACKSTOP_MODE"
+
+_MODES: Final = {"": False, "guard": False, "observe": True}
+_CONTAINERS: Final = frozenset({"AgentTool", "GoogleSearchAgentTool", "NodeTool"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where the guard of a process finds its word; None and empty where nothing is said."""
+
+    config: Path | None = None
+    agent: str | None = None
+    store: str | None = None
+    observing: bool = False
+
+
+def settings_from(environment: Mapping[str, str]) -> Settings:
+    """What the variables ``BACKSTOP_...`` say.
+
+    Raises `ConfigError` (``guard-mode``) for a mode that is none.
+    """
+    config = environment.get(CONFIG)
+    return Settings(
+        config=Path(config) if config else None,
+        agent=environment.get(AGENT) or None,
+        store=environment.get(STORE) or None,
+        observing=is_observing(environment.get(MODE, "")),
+    )
+
+
+def is_observing(mode: str) -> bool:
+    """Whether a mode is ``observe``, not ``guard``. Raises `ConfigError` (``guard-mode``)."""
+    if mode not in _MODES:
+        raise ConfigError(f"{MODE} is {mode[:40]!r}: write guard or observe", slug="guard-mode")
+    return _MODES[mode]
+
+
+def configuration(settings: Settings, *, start: Path) -> Config:
+    """The configuration named in the settings, or the nearest one upwards from `start`.
+
+    Raises `ConfigError` (``config-missing``), and what `load` raises.
+    """
+    if settings.config is not None:
+        return load(settings.config)
+    for folder in (start, *start.parents):
+        if (found := folder / DEFAULT_FILE).is_file():
+            return load(found)
+    raise ConfigError(
+        f"there is no {DEFAULT_FILE} in {start} or above it; write one, or name it in {CONFIG}",
+        slug="config-missing",
+    )
+
+
+def agent_of(config: Config, settings: Settings, *, app: str) -> Agent:
+    """The configured agent that an app of the framework is.
+
+    By the settings, else by the app's name, in which a dash may be an underscore, else the only
+    one. Raises `ConfigError` (``config-agent``).
+    """
+    if settings.agent is not None:
+        return config.agent(settings.agent)
+    for name, agent in config.agents.items():
+        if name.replace("-", "_") == app.replace("-", "_"):
+            return agent
+    if len(config.agents) == 1:
+        return config.agent(None)
+    names = ", ".join(config.agents)
+    raise ConfigError(
+        f"{config.file} has no agent for the app {app!r}; it has: {names}. Name one in {AGENT}",
+        slug="config-agent",
+    )
+
+
+def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
+    """The guard of `agent`, whose root agent or node the framework runs, ready to serve.
+
+    Raises `ConfigError` (``guard-store``, ``guard-path``) for what the configuration does not
+    say, and what the store raises.
+    """
+    url = settings.store or agent.store
+    if url is None:
+        raise ConfigError(
+            f"agent {agent.name} has no store; write `store:` in backstop.yaml, or name one in "
+            f"{STORE}",
+            slug="guard-store",
+        )
+    if agent.path is None:
+        raise ConfigError(
+            f"agent {agent.name} has no `path` in backstop.yaml: which version runs cannot be told",
+            slug="guard-path",
+        )
+    version = version_of(agent.path)
+    survey = Survey(root=root, plugins=[], folder=agent.path.resolve())
+    tools = _tools(agent, survey)
+    known = tools.declarations()
+    header = Header(
+        format=FORMAT,
+        agent=agent.namespace.agent,
+        app=agent.namespace.app,
+        tenant=agent.namespace.tenant,
+        canon=CANON_VERSION,
+        guarded=not settings.observing,
+        tools={name: declared.digest for name, declared in sorted(known.items())},
+        code={told["tool"]: told["code"] for told in _called(survey)},
+        declarations={declared.digest: declared for declared in known.values()},
+        versions={version: agent.path.resolve().name},
+    )
+    store = open_store(url, header=header)
+    return Station(
+        journal=Journal(
+            store=store,
+            namespace=agent.namespace,
+            declarations=known,
+            version=version,
+            owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
+            redaction_key=redaction_key(),
+        ),
+        safety=tools.safety(),
+        unsaid=NO_SAFETY,
+        observing=settings.observing,
+        learn=_Learner(url=url, header=header, store=store, known=known),
+    )
+
+
+def _called(survey: Survey) -> list[dict[str, Any]]:
+    """The tools of a survey that do something themselves."""
+    return [
+        told
+        for told in survey.tools
+        if told["kind"] not in _CONTAINERS and told["tool"] not in STEERING
+    ]
+
+
+def _tools(agent: Agent, survey: Survey) -> Tools:
+    """What is said of the tools, with the schemas of those that were found."""
+    found = {told["tool"]: told["schema"] for told in _called(survey)}
+    said = dict(agent.declarations)
+    for name, schema in found.items():
+        declared = said.get(name) or Declaration(tool=name)
+        said[name] = declared if declared.schema else _with_schema(declared, schema)
+    assert agent.path is not None  # noqa: S101 - for the type checker
+    return Tools(configured=said, vouched=vouched_for(agent), found=functions_of(agent.path))
+
+
+def _with_schema(declared: Declaration, schema: dict[str, Any]) -> Declaration:
+    return msgspec.structs.replace(declared, schema=schema)
+
+
+class _Learner:
+    """Takes in tools that no survey finds: a toolset lists them when an agent runs.
+
+    A row names the declaration that it was written under, so that has to be registered first.
+    """
+
+    def __init__(
+        self, *, url: str, header: Header, store: Store, known: dict[str, Declaration]
+    ) -> None:
+        self._url = url
+        self._header = header
+        self._store = store
+        self._known = known
+        self._met = {name for name, declared in known.items() if declared.schema}
+
+    def __call__(self, tool: Any) -> None:
+        """Know `tool` from now on. Raises what the store raises."""
+        name = tool.name
+        if name in self._met:
+            return
+        declared = _with_schema(self._known.get(name) or Declaration(tool=name), schema_of(tool))
+        header = msgspec.structs.replace(
+            self._header,
+            tools={**self._header.tools, name: declared.digest},
+            code={**self._header.code, name: tool_code(tool)},
+            declarations={**self._header.declarations, declared.digest: declared},
+        )
+        if isinstance(self._store, MemoryStore):
+            self._store.register(header)
+        else:
+            open_store(self._url, header=header)
+        self._header = header
+        self._known[name] = declared
+        self._met.add(name)
