@@ -231,7 +231,7 @@ def _vouched(model: ToolModel) -> Vouched:
 
 
 def _declaration(tool: str, model: ToolModel) -> Declaration:
-    fields = {
+    fields: dict[str, tuple[str, ...]] = {
         name: (kinds,) if isinstance(kinds, str) else tuple(kinds)
         for name, kinds in model.fields.items()
     }
