@@ -22,6 +22,7 @@ from backstop.core.keying import (
     RowCall,
     Rules,
     Unkeyed,
+    finds,
     key_intents,
     key_rows,
 )
@@ -215,7 +216,7 @@ class _Judge:
         """K3: a store that holds this row under another key lets the call pass, unless it looks."""
         if isinstance(intent.source, FromLedger) and intent.source.key == row.source.key:
             return False  # both histories wrote one key, whatever it would be today
-        return row.source.guarded and row.tool not in self.rules.finds_old_keys
+        return row.source.guarded and not finds(row, intent)
 
     def _moved_earlier(self, row: RowCall, intent: IntentCall) -> bool:
         # Two histories number their steps as they like; only a replay keeps the record's.
@@ -257,7 +258,7 @@ class _Judge:
         return (
             row.source.guarded
             and intent.tool in self.rules.guarded
-            and (not row.rekeyed or intent.tool in self.rules.finds_old_keys)
+            and (not row.rekeyed or finds(row, intent))
         )
 
     def _paired(self, row: RowCall, intent: IntentCall) -> None:

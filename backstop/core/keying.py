@@ -193,6 +193,29 @@ RowCall: TypeAlias = Call[Row]
 IntentCall: TypeAlias = Call[Intent]
 
 
+def finds(row: RowCall, intent: IntentCall) -> bool:
+    """K3: would the guard that sits on the intent's tool find this row before it claims?
+
+    It looks the call up under the rule that the row was written under, as the call is spelled
+    now: what only today's rule takes for the same target has another key there.
+    """
+    if intent.tool not in intent.rules.finds_old_keys:
+        return False
+    former = intent.rules.written_under(row.source)
+    try:
+        spelled = respelled(_arguments(intent.source), now=intent.declaration, former=former)
+        named = identify(
+            spelled,
+            former,
+            namespace=intent.rules.namespace,
+            run=intent.source.run,
+            step=intent.source.step,
+        )
+    except (IdentityError, NotCanonical):
+        return False
+    return named.key == row.source.key
+
+
 def key_rows(history: History, rules: Rules) -> tuple[list[RowCall], list[Unkeyed]]:
     """The effects of a ledger, keyed under `rules`."""
 

@@ -149,6 +149,8 @@ def _rule_sets(
             candidate=judged,
             offered=offered,
             guarded=candidate.guarded if guarded else frozenset(),
+            # Every guard looks calls up under all rules of its store (ADR 0020).
+            finds_old_keys=candidate.guarded if guarded else frozenset(),
             replayed=candidate.replayed is not None,
             canon=header.canon,
         )

@@ -33,7 +33,21 @@ def test_k3_another_value_under_a_changed_rule_goes_out_again() -> None:
     intent = ask(call("pay", vendor="acme-corp", amount=12), declared=changed)
     assert found(compared([recorded], [intent], rules(candidate=changed))) == ["DUPLICATE rekeyed"]
     looking = rules(candidate=changed, finds_old_keys=frozenset({"pay"}))
-    assert found(compared([recorded], [intent], looking)) == ["MUTATED changed"]
+    # Under the old rule this spelling had another key: a guard that looks finds nothing, too.
+    assert found(compared([recorded], [intent], looking)) == ["DUPLICATE rekeyed"]
+    alike = ask(call("pay", vendor="Acme Corp", amount=12), declared=changed)
+    assert found(compared([recorded], [alike], looking)) == ["MUTATED changed"]
+
+
+def test_k3_a_former_rule_that_cannot_name_the_call_finds_nothing() -> None:
+    """K3: the old identity had an argument that the call no longer has."""
+    wide = msgspec.structs.replace(DECLARED["pay"], identity=("vendor", "region"))
+    narrow = {**DECLARED, "pay": msgspec.structs.replace(wide, identity=("vendor",))}
+    old = {**DECLARED, "pay": wide}
+    recorded = out(call("pay", vendor="acme", region="eu"), declared=old)
+    intent = ask(call("pay", vendor="acme"), declared=narrow)
+    looking = rules(declared=old, candidate=narrow, finds_old_keys=frozenset({"pay"}))
+    assert found(compared([recorded], [intent], looking)) == ["DUPLICATE rekeyed"]
 
 
 def test_an_intent_whose_arguments_are_no_object_is_not_compared_and_says_so() -> None:
