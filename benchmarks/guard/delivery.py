@@ -76,8 +76,8 @@ def main() -> int:
         guarded = built(name, place)
         if name.startswith("dbos"):
             time.sleep(_RECOVERS_WITHIN_S)
-        guarded.call(ref)
-        said = {"done": True, "said": ""}
+        given = guarded.call(ref)
+        said = {"done": isinstance(given, dict) and "ok" in given, "said": f"{given!r}"}
     except Exception as error:  # noqa: BLE001 - whatever it raises is its answer
         said = {"done": False, "said": f"{type(error).__name__}: {error}"}
     print(json.dumps(said), file=out, flush=True)

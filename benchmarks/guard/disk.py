@@ -45,5 +45,7 @@ def filesystem(folder: Path) -> str:
 def warn_if_forgetful(folder: Path) -> None:
     """Say so where a durable write costs nothing, because it is none."""
     if filesystem(folder).split()[0] in _FORGETFUL:
-        print(f"WARNING: {folder} is on {filesystem(folder)}: syncs are not what they seem",
-              file=sys.stderr)
+        print(
+            f"WARNING: {folder} is on {filesystem(folder)}: syncs are not what they seem",
+            file=sys.stderr,
+        )

@@ -17,7 +17,7 @@ from backstop.guard.recorder import RecordingPlugin
 from backstop.guard.safety import Safety
 from backstop.ports import LedgerStore
 from backstop.wiring.stores import open_store
-from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, Unfinished, order
+from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, Unfinished, order, tool
 
 AGENT: Final = "bench"
 IDENTITY: Final = ("vendor_id", "po_ref")
@@ -87,17 +87,12 @@ def build(place: Place) -> Guarded:
         return Happened({"ok": True}) if place.seen(arguments["po_ref"]) else DidNotHappen()
 
     safety = Safety(capability=probe(look, settle="0s")) if lookup else Safety()
-    install(RecordingPlugin(journal))
-
-    @effect
-    def create_purchase_order(
-        vendor_id: str, po_ref: str, quantity: int, unit_price: str, note: str
-    ) -> Order:
-        return place.act(po_ref)
+    install(RecordingPlugin(journal, safety={TOOL: safety}))
+    create = effect(tool(place))
 
     def call(ref: str) -> object:
         with within(journal, attempt):
-            told = create_purchase_order(**order(ref))
+            told = create(**order(ref))
         if "backstop" in told:
             raise Unfinished(f"{told['backstop']}: {told.get('reason', '')}")
         return told

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import once
-from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, order
+
+from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, order, tool
 
 
 def build(place: Place) -> Guarded:
@@ -14,11 +15,7 @@ def build(place: Place) -> Guarded:
     def verify(_key: str, arguments: Order) -> object:
         return {"ok": True} if place.seen(arguments["po_ref"]) else once.NOT_HAPPENED
 
-    @guard.tool(name=TOOL, verify=verify if lookup else None)
-    def create(
-        vendor_id: str, po_ref: str, quantity: int, unit_price: str, note: str
-    ) -> Order:
-        return place.act(po_ref)
+    create = guard.tool(name=TOOL, verify=verify if lookup else None)(tool(place))
 
     def call(ref: str) -> object:
         with guard.scope(RUN):

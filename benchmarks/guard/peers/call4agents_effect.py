@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import call4agents
-from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, order
+
+from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, order, tool
 
 
 def build(place: Place) -> Guarded:
@@ -19,11 +20,7 @@ def build(place: Place) -> Guarded:
     if place.variant == "lookup":
         options["reconcile"] = reconcile
 
-    @call4agents.effect(name=TOOL, **options)
-    def create(
-        vendor_id: str, po_ref: str, quantity: int, unit_price: str, note: str
-    ) -> Order:
-        return place.act(po_ref)
+    create = call4agents.effect(name=TOOL, **options)(tool(place))
 
     def call(ref: str) -> object:
         with call4agents.run(RUN):

@@ -10,8 +10,9 @@ import sqlite3
 from collections.abc import Sequence
 from time import perf_counter
 
-from benchmarks.guard.work import Guarded, Order, Place, order
 from dbos import DBOS, SetWorkflowID
+
+from benchmarks.guard.work import Guarded, Order, Place, order, tool
 
 
 def build(place: Place) -> Guarded:
@@ -26,11 +27,7 @@ def build(place: Place) -> Guarded:
         }
     )
 
-    @DBOS.step()
-    def create(
-        vendor_id: str, po_ref: str, quantity: int, unit_price: str, note: str
-    ) -> Order:
-        return place.act(po_ref)
+    create = DBOS.step()(tool(place))
 
     @DBOS.workflow()
     def one(ref: str) -> Order:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, Unfinished, order
 from effect_ledger import EffectExecutor
 from effect_ledger.models import Operation
+
+from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, Unfinished, order
 
 
 def build(place: Place) -> Guarded:

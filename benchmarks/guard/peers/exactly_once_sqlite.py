@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import exactly_once
-from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, order
+
+from benchmarks.guard.work import RUN, TOOL, Guarded, Place, order, tool
 
 
 def build(place: Place) -> Guarded:
@@ -23,15 +24,12 @@ def build(place: Place) -> Guarded:
             "lease_ttl": place.lease_s,
         }
 
-    @exactly_once.once(
+    guard = exactly_once.once(
         exactly_once.Store.sqlite(str(place.folder / "effects.db")),
         key=lambda **arguments: f"{RUN}:{TOOL}:{arguments['po_ref']}",
         fingerprint=lambda **arguments: arguments,
         **options,
     )
-    def create(
-        vendor_id: str, po_ref: str, quantity: int, unit_price: str, note: str
-    ) -> Order:
-        return place.act(po_ref)
+    create = guard(tool(place))
 
     return Guarded(call=lambda ref: create(**order(ref)))

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import justonce
-from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, order
 from justonce.stores import SqliteStore
+
+from benchmarks.guard.work import RUN, TOOL, Guarded, Place, order, tool
 
 
 def build(place: Place) -> Guarded:
-    """As its documentation shows it."""
-    engine = justonce.configure(
-        SqliteStore(place.folder / "effects.db"), ttl_seconds=place.lease_s
-    )
+    """As its documentation shows it; variant ``final`` lets no call be made again that raised."""
+    engine = justonce.configure(SqliteStore(place.folder / "effects.db"), ttl_seconds=place.lease_s)
 
-    @justonce.idempotent(
+    guard = justonce.idempotent(
         key=lambda **arguments: justonce.operation_key(RUN, TOOL, arguments["po_ref"]),
         engine=engine,
+        retry_on_failure=place.variant != "final",
     )
-    def create(
-        vendor_id: str, po_ref: str, quantity: int, unit_price: str, note: str
-    ) -> Order:
-        return place.act(po_ref)
+    create = guard(tool(place))
 
     return Guarded(call=lambda ref: create(**order(ref)))

@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.idempotency import (
     IdempotencyConfig,
     idempotent_function,
 )
+
 from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, order
 
 TABLE = "idempotency"
