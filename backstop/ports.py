@@ -193,6 +193,10 @@ class Custody(Protocol):
         ...
 
 
+class Records(LedgerStore, Custody, Protocol):
+    """What the guard needs of a store."""
+
+
 class Stamped(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """An event on its way out of a store. All stamps of a ledger, sorted, are its order.
 
@@ -217,7 +221,7 @@ class Snapshots(Protocol):
         ...
 
 
-class Store(LedgerStore, Custody, Snapshots, Protocol):
+class Store(Records, Snapshots, Protocol):
     """All that an adapter of a store offers."""
 
 

@@ -27,7 +27,7 @@ from backstop.core.events import (
 from backstop.core.identity import Declaration, Namespace
 from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import BackstopError
-from backstop.ports import LedgerStore
+from backstop.ports import Records
 
 
 def raw(value: object) -> msgspec.Raw:
@@ -100,7 +100,7 @@ class Journal:
     `redaction_key`, calls with values that are declared `redact` cannot be put on record.
     """
 
-    store: LedgerStore
+    store: Records
     namespace: Namespace
     declarations: Mapping[str, Declaration]
     version: str

@@ -12,6 +12,7 @@ import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ from backstop.guard.capability import Keyed, Probe, downstream_key
 from backstop.guard.claim import perform, perform_now
 from backstop.guard.desk import Produced, how
 from backstop.guard.journal import Journal
+from backstop.guard.offloop import asked
+from backstop.guard.oldkeys import OldKeys
 from backstop.guard.results import told
 from backstop.guard.safety import Safety
 from backstop.guard.spans import mark
@@ -53,6 +56,7 @@ class _Case:
     safety: Safety
     intent: EffectClaimed
     store: Watched
+    bars: tuple[EffectClaimed, ...] = ()
     began: bool = False
     result: Any = None
     error: BaseException | None = None
@@ -113,6 +117,12 @@ class Station:
     observing: bool = False
     turns: Turns = field(default_factory=Turns)
     learn: Callable[[Any], None] = lambda _: None
+    _old: OldKeys = field(init=False)
+
+    def __post_init__(self) -> None:
+        journal = self.journal
+        keys = OldKeys(namespace=journal.namespace, redaction_key=journal.redaction_key)
+        object.__setattr__(self, "_old", keys)
 
     def safety_of(self, tool: str) -> Safety:
         """What is known of a tool."""
@@ -141,6 +151,8 @@ class Station:
         outcome: Answer | BackstopError
         async with self.turns.turn(call):
             try:
+                if self._had_other_keys(call):
+                    await asked(case.store, partial(self._look_up, case, arguments))
                 outcome = await perform(
                     case.store,
                     case.intent,
@@ -148,6 +160,7 @@ class Station:
                     no_effect_on=case.safety.no_effect_on,
                     capability=case.safety.capability,
                     arguments=case.asked_of(arguments),
+                    bars=case.bars,
                 )
             except BackstopError as error:
                 outcome = error
@@ -166,6 +179,8 @@ class Station:
         case = self._case(call)
         outcome: Answer | BackstopError
         try:
+            if self._had_other_keys(call):
+                self._look_up(case, arguments)
             outcome = perform_now(
                 case.store,
                 case.intent,
@@ -173,6 +188,7 @@ class Station:
                 no_effect_on=case.safety.no_effect_on,
                 capability=case.safety.capability,
                 arguments=case.asked_of(arguments),
+                bars=case.bars,
             )
         except BackstopError as error:
             outcome = error
@@ -191,6 +207,21 @@ class Station:
             intent=intent_of(call, self.journal, safety),
             store=Watched(self.journal.store, observing=self.observing),
         )
+
+    def _had_other_keys(self, call: Call) -> bool:
+        return bool(self._old.others(call.declaration, self.journal.store.header))
+
+    def _look_up(self, case: _Case, arguments: Mapping[str, Any]) -> None:
+        """Go on with the call as the store knows it, should it stand there under another rule."""
+        store, call = self.journal.store, case.call
+        known = self._old.known_as(call, arguments, store, store.header)
+        if known.call is not call:
+            effects = call.attempt.effects
+            effects.pop(call.named.key, None)
+            effects[known.call.named.key] = undecided(known.call)
+            case.call = known.call
+            case.intent = intent_of(known.call, self.journal, case.safety)
+        case.bars = tuple(intent_of(bar, self.journal, case.safety) for bar in known.bars)
 
     def _given(
         self, case: _Case, outcome: Answer | BackstopError, recall: Callable[[Recorded], None]
