@@ -96,7 +96,10 @@ def scope_of(context: Any) -> Scope | None:
 def around() -> Scope | None:
     """The scope of the run within which the caller's code runs; None outside of any."""
     scope = _SCOPE.get()
-    return scope if scope is not None and scope.encloses else None
+    if scope is None or scope.encloses:
+        return scope
+    leave(scope)
+    return None
 
 
 def serving() -> Scope | None:
@@ -107,9 +110,9 @@ def serving() -> Scope | None:
 
 def _on_the_stack(root: Any) -> bool:
     """Whether the run of this context is among the callers of whoever asks."""
-    frame = sys._getframe()  # noqa: SLF001 - the only way to see one's callers
+    frame = sys._getframe().f_back  # noqa: SLF001 - the only way to see one's callers
     while frame is not None:
         if any(value is root for value in frame.f_locals.values()):
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False

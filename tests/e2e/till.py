@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from google.adk.agents import LlmAgent
-from google.adk.agents.run_config import RunConfig
 from google.adk.apps import App
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
@@ -107,7 +105,7 @@ class Till:
     def runner(
         self, root: Any, *, plugins: Sequence[BasePlugin] | None = None, **app: Any
     ) -> Runner:
-        guard = [self.plugin()] if plugins is None else list(plugins)
+        guard: list[BasePlugin] = [self.plugin()] if plugins is None else list(plugins)
         whole = App(name="till", root_agent=root, plugins=guard, **app)
         return Runner(app=whole, session_service=self.sessions)
 
@@ -117,7 +115,12 @@ class Till:
         )
 
     async def say(
-        self, runner: Runner, message: str | types.Content | None, *, session: str = "c1", **more: Any
+        self,
+        runner: Runner,
+        message: str | types.Content | None,
+        *,
+        session: str = "c1",
+        **more: Any,
     ) -> list[Any]:
         if isinstance(message, str):
             message = words(message)
@@ -138,14 +141,18 @@ class Till:
 
         return asyncio.run(go())
 
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.folder / 'guard.db'}"
+
     def events(self) -> list[Event]:
-        return list(find_store(f"sqlite:///{self.folder / 'guard.db'}", agent="till").read())
+        return list(find_store(self.url, agent="till").read())
 
     def rows(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events() if isinstance(event, kind)]
 
     def header(self) -> Header:
-        return find_store(f"sqlite:///{self.folder / 'guard.db'}", agent="till").header
+        return find_store(self.url, agent="till").header
 
     def verified(self) -> Ledger:
         """The ledger that the store holds, sealed and checked strictly."""
