@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from backstop.errors import BackstopError, MissingExtra
 from backstop.ports import Delivery, Done, Handled
+
+R = TypeVar("R")
 
 Handler: TypeAlias = Callable[[Delivery], Awaitable[Handled]]
 Reporter: TypeAlias = Callable[[Delivery, Handled], None]
@@ -25,7 +27,11 @@ ACK_DEADLINE_S: Final = 60
 """Seconds after which a message of a worker that is gone comes again. A live one extends it."""
 
 _LONGEST_PAUSE: Final = timedelta(minutes=10)
-_SHUTS_DOWN_WITHIN_S: Final = 60.0
+_FIRST_EXTENSION_S: Final = 4.0
+"""A subscription may give as little as ten seconds."""
+_ASKS_FOR_S: Final = 5.0
+"""A worker that is told to stop waits so long: a question that is broken off may be answered."""
+_ANSWERS_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,54 +45,110 @@ class Place:
 class Inbox:
     """A subscription, as one process of a worker sees it.
 
-    `at_once` is how many messages it takes at a time.
+    It takes `at_once` messages at a time, each when there is somebody to handle it: a message
+    that waits in a buffer here would be kept from other workers.
     """
 
     def __init__(self, place: Place, subscription: str, *, at_once: int = 1) -> None:
-        self._client = _subscriber(place)
-        self._path = self._client.subscription_path(place.project, subscription)
+        self._place = place
+        self._name = f"projects/{place.project}/subscriptions/{subscription}"
         self._at_once = at_once
 
     async def serve(self, handle: Handler, *, report: Reporter) -> None:
         """Hand every message to `handle` and do what it says, until this is cancelled.
 
-        A message at which `handle` is when that happens is seen to its end. `report` hears
-        each answer before Pub/Sub does. Raises `BackstopError` (``pubsub``) when the
-        subscription is lost for good.
+        What `handle` is at by then is seen to its end. `report` hears each answer before
+        Pub/Sub does. Raises `BackstopError` (``pubsub``) if the subscription cannot be read.
         """
-        from google.cloud.pubsub_v1.types import FlowControl  # type: ignore[import-untyped]
-
-        loop = asyncio.get_running_loop()
-
-        async def answered(message: Any) -> None:
-            delivery = Delivery(
-                id=message.message_id, attributes=dict(message.attributes), data=message.data
-            )
-            answer = await handle(delivery)
-            report(delivery, answer)
-            if isinstance(answer, Done):
-                message.ack()
-            else:
-                message.nack()
-
-        def arrived(message: Any) -> None:
-            """On a thread of the client's; what fails here is given back by the deadline."""
-            asyncio.run_coroutine_threadsafe(answered(message), loop).result()
-
-        streaming = self._client.subscribe(
-            self._path,
-            callback=arrived,
-            flow_control=FlowControl(max_messages=self._at_once),
-            await_callbacks_on_shutdown=True,
-        )
+        client = _reader(self._place)
+        takers = [
+            asyncio.create_task(self._take(client, handle, report)) for _ in range(self._at_once)
+        ]
         try:
-            await asyncio.wrap_future(streaming)
-        except Exception as error:
-            raise BackstopError(f"{self._path}: {error}", slug="pubsub") from error
+            await asyncio.gather(*takers)
         finally:
-            streaming.cancel()
-            await asyncio.to_thread(_ended, streaming)
-            self._client.close()
+            for taker in takers:
+                taker.cancel()
+            await asyncio.gather(*takers, return_exceptions=True)
+            await client.transport.close()
+
+    async def _take(self, client: Any, handle: Handler, report: Reporter) -> None:
+        while True:
+            pulled, told_to_stop = await _seen_to_its_end(self._pull(client))
+            for received in pulled:
+                if told_to_stop:  # this one came too late: let another worker have it at once
+                    await self._extend(client, received.ack_id, 0)
+                    continue
+                answering = self._answer(client, received, handle, report)
+                _, told_to_stop = await _seen_to_its_end(answering)
+            if told_to_stop:
+                raise asyncio.CancelledError
+
+    async def _pull(self, client: Any) -> Sequence[Any]:
+        from google.api_core.exceptions import DeadlineExceeded, GoogleAPIError
+
+        try:
+            pulled = await client.pull(
+                request={"subscription": self._name, "max_messages": 1}, timeout=_ASKS_FOR_S
+            )
+        except DeadlineExceeded:
+            return ()  # there was nothing
+        except GoogleAPIError as error:
+            raise BackstopError(f"{self._name}: {error}", slug="pubsub") from error
+        return tuple(pulled.received_messages)
+
+    async def _answer(self, client: Any, received: Any, handle: Handler, report: Reporter) -> None:
+        from google.api_core.exceptions import GoogleAPIError
+
+        message, ticket = received.message, received.ack_id
+        delivery = Delivery(
+            id=message.message_id, attributes=dict(message.attributes), data=message.data
+        )
+        keeping = asyncio.create_task(self._keep(client, ticket))
+        try:
+            answer = await handle(delivery)
+        finally:
+            keeping.cancel()
+        report(delivery, answer)
+        # An answer that is lost costs a redelivery, which finds the step as it stands (S07).
+        with contextlib.suppress(GoogleAPIError):
+            if isinstance(answer, Done):
+                await client.acknowledge(
+                    request={"subscription": self._name, "ack_ids": [ticket]}, timeout=_ANSWERS_S
+                )
+            else:
+                await self._extend(client, ticket, 0)
+
+    async def _keep(self, client: Any, ticket: str) -> None:
+        """Keep a message from coming again while its handler is at it (S06)."""
+        from google.api_core.exceptions import GoogleAPIError
+
+        await asyncio.sleep(_FIRST_EXTENSION_S)
+        while True:
+            with contextlib.suppress(GoogleAPIError):
+                await self._extend(client, ticket, ACK_DEADLINE_S)
+            await asyncio.sleep(ACK_DEADLINE_S / 3)
+
+    async def _extend(self, client: Any, ticket: str, seconds: int) -> None:
+        await client.modify_ack_deadline(
+            request={
+                "subscription": self._name,
+                "ack_ids": [ticket],
+                "ack_deadline_seconds": seconds,
+            },
+            timeout=_ANSWERS_S,
+        )
+
+
+async def _seen_to_its_end(work: Coroutine[Any, Any, R]) -> tuple[R, bool]:
+    """What `work` gives, and whether its caller was told to stop meanwhile."""
+    task, told_to_stop = asyncio.ensure_future(work), False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            told_to_stop = True
+    return task.result(), told_to_stop
 
 
 class Outbox:
@@ -108,11 +170,19 @@ class Outbox:
         self._client.stop()
 
 
-def prepare(place: Place, *, topic: str, subscription: str, first_pause_s: float = 10) -> None:
+def prepare(
+    place: Place,
+    *,
+    topic: str,
+    subscription: str,
+    first_pause_s: float = 10,
+    deadline_s: int = ACK_DEADLINE_S,
+) -> None:
     """Make a topic and a subscription that fits a worker, where they are not there yet.
 
     What is given back comes again after `first_pause_s` seconds, and each time later, up to
-    ten minutes. Raises `BackstopError` (``pubsub``).
+    ten minutes; what a worker that is gone was at, after `deadline_s`.
+    Raises `BackstopError` (``pubsub``).
     """
     from google.api_core.exceptions import AlreadyExists, GoogleAPICallError
 
@@ -122,7 +192,7 @@ def prepare(place: Place, *, topic: str, subscription: str, first_pause_s: float
     wanted = {
         "name": name,
         "topic": into,
-        "ack_deadline_seconds": ACK_DEADLINE_S,
+        "ack_deadline_seconds": deadline_s,
         "retry_policy": {
             "minimum_backoff": timedelta(seconds=first_pause_s),
             "maximum_backoff": _LONGEST_PAUSE,
@@ -147,6 +217,18 @@ def _publisher(place: Place) -> Any:
     return pubsub.PublisherClient(transport=transport(channel=_channel(place.emulator)))
 
 
+def _reader(place: Place) -> Any:
+    _library()
+    from google.pubsub_v1 import SubscriberAsyncClient
+
+    if place.emulator is None:
+        return SubscriberAsyncClient()
+    from grpc.aio import insecure_channel  # type: ignore[import-untyped]
+
+    transport = SubscriberAsyncClient.get_transport_class("grpc_asyncio")
+    return SubscriberAsyncClient(transport=transport(channel=insecure_channel(place.emulator)))
+
+
 def _subscriber(place: Place) -> Any:
     pubsub = _library()
     if place.emulator is None:
@@ -163,14 +245,9 @@ def _channel(address: str) -> Any:
 
 def _library() -> Any:
     try:
-        from google.cloud import pubsub_v1  # type: ignore[import-untyped]
+        from google.cloud import pubsub_v1  # type: ignore[attr-defined,import-untyped]
     except ImportError as error:
         raise MissingExtra(
             "a worker on Pub/Sub needs `pip install 'backstop-gate[pubsub]'`"
         ) from error
     return pubsub_v1
-
-
-def _ended(streaming: Any) -> None:
-    with contextlib.suppress(Exception):  # how it ended is known, or of no interest any more
-        streaming.result(timeout=_SHUTS_DOWN_WITHIN_S)
