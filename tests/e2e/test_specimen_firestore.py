@@ -35,7 +35,7 @@ def test_the_specimen_told_into_firestore_and_pulled_is_the_committed_ledger() -
                 header=opening,
                 clock=clock,
                 emulator=firestore(),
-                options=Options(is_alive=is_alive),
+                options=Options(is_alive=is_alive, patience_s=30),
             )
         )
         return opened[0]

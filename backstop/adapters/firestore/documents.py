@@ -29,6 +29,8 @@ STATE: Final = "state"
 TOKEN: Final = "token"  # noqa: S105 - the name of a field
 RUN: Final = "run"
 STEP: Final = "step"
+LAST_RUN: Final = "last_run"
+"""Where the settlement is told, if that is another run than the claim's."""
 _FENCE: Final = "fence"
 _PROCESS: Final = "process"
 _OVERRIDES: Final = "overrides"
@@ -87,14 +89,15 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A line out of a document; `tie` names the document, and the place in it."""
+    """A line out of a document; `tie` is the name of the document that it has, or moves to."""
 
     slot: Slot
     tie: str
 
 
-def effect_of(document: Document, path: str, chunks: Chunks) -> Effect:
+def effect_of(document: Document, chunks: Chunks) -> Effect:
     """Read the document of an effect. Raises `BackstopError` (``store-unreadable``)."""
+    path = document.path
     claim, last = _slot(document, _CLAIM), _slot(document, _LAST)
     claimed = _event(claim, chunks, path)
     settled = None if last is None else _event(last, chunks, path)
@@ -138,7 +141,7 @@ def claiming_again(
 ) -> list[Write]:
     """A further claim over `effect`; its lines move into the collection `events`."""
     fields = {**_claim_fields(said, after, process), _WRITTEN: _NOT_YET_KNOWN, **_known(effect)}
-    dropped = {_LAST, _chunked(_LAST), _at(_LAST), _EXPIRES, _CLAIM, _chunked(_CLAIM)}
+    dropped = {_LAST, _chunked(_LAST), _at(_LAST), LAST_RUN, _EXPIRES, _CLAIM, _chunked(_CLAIM)}
     if not after.since and effect.last is not None:
         # A further life begins, with this write; what the life before came to stays at hand.
         fields |= {
@@ -169,9 +172,11 @@ def settling_it(
     }
     if after.life.fence != effect.record.life.fence:
         fields[_FENCE] = after.life.fence
+    if said.run != effect.record.claimed.run:
+        fields[LAST_RUN] = said.run
     if expires is not None and decided(after.life.phase):
         fields[_EXPIRES] = expires
-    dropped = () if effect.last is None else (_LAST, _chunked(_LAST))
+    dropped = () if effect.last is None else (_LAST, _chunked(_LAST), LAST_RUN)
     update = Write(
         path=effect.path,
         fields=fields,
@@ -198,7 +203,8 @@ def lines_of(document: Document) -> Iterator[Found]:
     """The events that a document holds."""
     for place in (_CLAIM, _LAST, _LINE):
         if (slot := _slot(document, place)) is not None:
-            yield Found(slot=slot, tie=f"{document.id}/{place}")
+            moved = f"{document.id}-{place}-{slot.stamp}"
+            yield Found(slot=slot, tie=document.id if place == _LINE else moved)
 
 
 def _claim_fields(said: Said, after: Record, process: str) -> dict[str, Value]:
@@ -220,17 +226,18 @@ def _known(effect: Effect) -> dict[str, Value]:
 
 
 def _moves(effect: Effect, events: str, *, claim: bool) -> Iterator[Write]:
-    key, run = effect.record.claimed.key, effect.record.claimed.run
-    for place, slot in ((_CLAIM, effect.claim if claim else None), (_LAST, effect.last)):
-        if slot is not None:
+    claimed, settled = effect.record.claimed, effect.record.settled
+    moving = ((_CLAIM, effect.claim if claim else None, claimed), (_LAST, effect.last, settled))
+    for place, slot, event in moving:
+        if slot is not None and event is not None:
             fields: dict[str, Value] = {
-                RUN: run,
+                RUN: event.run,
                 **_spelling(_LINE, slot.held),
                 _at(_LINE): slot.stamp,
                 _WRITTEN: slot.written,
             }
             # Beside its effect in the order of names, so that both are in one part of a snapshot.
-            yield Write(path=f"{events}/{key}-{place}-{slot.stamp}", fields=fields)
+            yield Write(path=f"{events}/{claimed.key}-{place}-{slot.stamp}", fields=fields)
 
 
 def _slot(document: Document, place: str) -> Slot | None:

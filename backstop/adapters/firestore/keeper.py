@@ -60,11 +60,10 @@ class Keeper:
 
     def look(self, key: str, patience: Patience) -> Effect | None:
         """The effect of `key`; None if nobody claimed it."""
-        path = f"{self.effects}/{key}"
-        (found,) = self.database.get([path], patience)
+        (found,) = self.database.get([f"{self.effects}/{key}"], patience)
         if found is None:
             return None
-        effect = effect_of(found, path, self.chunks)
+        effect = effect_of(found, self.chunks)
         self.stamps.saw(effect.claim.stamp if effect.last is None else effect.last.stamp)
         return effect
 

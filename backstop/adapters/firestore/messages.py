@@ -40,12 +40,17 @@ class Document:
     `version` is its `updated` in the server's own form: the condition of the next write.
     """
 
-    id: str
+    path: str
     fields: Mapping[str, Any]
     created: int
     updated: int
     read: int
     version: Timestamp
+
+    @property
+    def id(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
 
     def text(self, name: str) -> str:
         """The text in a field; empty without one."""
@@ -144,7 +149,7 @@ def query_message(database: str, asked: Range, *, after: str, at: Timestamp | No
 def document(found: Any, read: Timestamp) -> Document:  # noqa: ANN401
     """A document that was found, at this instant of the server."""
     return Document(
-        id=found.name.rpartition("/")[2],
+        path=found.name.partition("/documents/")[2],
         fields=found.fields,
         created=microseconds(found.create_time),
         updated=microseconds(found.update_time),

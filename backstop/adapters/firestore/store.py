@@ -17,11 +17,11 @@ from functools import partial
 from typing import ClassVar, Final
 
 from backstop.adapters.firestore.documents import (
+    LAST_RUN,
     RUN,
     STATE,
     STEP,
     Effect,
-    Found,
     effect_of,
     lines_of,
 )
@@ -75,13 +75,15 @@ class Options:
     `is_alive` says of the owner of a claim whether it runs, None if nobody can see; by default
     its process is looked up. `expire_after` lets Firestore remove what is decided after so
     long: its key can then be claimed again, so it is two weeks at least, and never by default.
-    An operation gives up after `patience_s`. `token` makes a word that nobody else has.
+    An operation gives up after `patience_s`. `token` makes a word that nobody else has, and
+    `reached` is the class through which the database is.
     """
 
     is_alive: Callable[[str], bool | None] | None = None
     expire_after: timedelta | None = None
     patience_s: float = 3.0
     token: Callable[[], str] = _token
+    reached: type[Database] = Database
 
 
 _DEFAULTS: Final = Options()
@@ -130,7 +132,7 @@ class FirestoreStore:
                 f"it for {_SHORTEST_KEEP.days} days at least",
                 slug="store-refused",
             )
-        self._db = Database(
+        self._db = options.reached(
             project=project, name=database, emulator=emulator, patience_s=options.patience_s
         )
         headers = Headers(self._db, collection=collection, agent=agent)
@@ -221,17 +223,21 @@ class FirestoreStore:
 
     def read(self, run: str | None = None) -> Iterator[Event]:
         """The events of one run, or of all, in the order in which they happened."""
-        where = {} if run is None else {RUN: run}
-        lines: list[Found] = []
-        for document in self._db.query(
-            Range(collection=self._keeper.effects, where=where),
-            Range(collection=self._keeper.events, where=where),
-        ):
-            lines += lines_of(document)
+        effects, events = self._keeper.effects, self._keeper.events
+        ranges = [Range(collection=effects), Range(collection=events)]
+        if run is not None:
+            ranges = [
+                Range(collection=effects, where={RUN: run}),
+                Range(collection=effects, where={LAST_RUN: run}),
+                Range(collection=events, where={RUN: run}),
+            ]
+        documents = {document.path: document for document in self._db.query(*ranges)}
+        lines = [found for document in documents.values() for found in lines_of(document)]
         lines.sort(key=lambda found: (found.slot.stamp, found.tie))
         if lines:
             self._keeper.stamps.saw(lines[-1].slot.stamp)
-        return (EVENT.decode(self._keeper.chunks.line(found.slot.held)) for found in lines)
+        said = (EVENT.decode(self._keeper.chunks.line(found.slot.held)) for found in lines)
+        return (event for event in said if run is None or event.run == run)
 
     def standings(self, key: str | None = None) -> Iterator[Standing]:
         """Every effect that is not decided, oldest first; or that of `key`, decided or not."""
@@ -241,10 +247,7 @@ class FirestoreStore:
             asked = Range(collection=collection, first=key, end=beyond)
         else:
             asked = Range(collection=collection, where={STATE: _UNDECIDED})
-        effects = [
-            effect_of(document, f"{collection}/{document.id}", self._keeper.chunks)
-            for document in self._db.query(asked)
-        ]
+        effects = [effect_of(document, self._keeper.chunks) for document in self._db.query(asked)]
         effects.sort(key=lambda effect: effect.record.since)
         return (
             standing(effect.record, owner=self._owner(effect), now=self._now(effect))

@@ -143,7 +143,8 @@ class _Line:
 class Database:
     """A database of Firestore, or of its emulator at `emulator` (``address:port``).
 
-    An operation takes `patience_s` at most. Paths are relative to the database. Raises
+    A write, or a look at what is named, takes `patience_s` at most, and a query twice as long
+    until it tells something more. Paths are relative to the database. Raises
     `BackstopError`: ``store-down``, ``store-denied``, ``store-missing``, ``store-full``,
     ``store-refused``.
     """
@@ -218,7 +219,7 @@ class Database:
         """The documents in `ranges`, all as they were at one instant of the server, by id."""
         at: Timestamp | None = None
         for one in ranges:
-            last, patience = "", self.patience()
+            last, patience = "", Patience(2 * self._patience_s)
             while True:
                 request = query_message(self._name, one, after=last, at=at)
                 try:
@@ -229,7 +230,7 @@ class Database:
                         if answer.HasField("document"):
                             found = document(answer.document, answer.read_time)
                             yield found
-                            last, patience = found.id, self.patience()
+                            last, patience = found.id, Patience(2 * self._patience_s)
                     break
                 except grpc.RpcError as error:
                     self._again(error, patience)

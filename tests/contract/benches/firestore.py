@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from backstop.adapters.firestore import FirestoreStore, Options
-from backstop.adapters.firestore.documents import Effect
+from backstop.adapters.firestore.messages import Document, Range, Write
+from backstop.adapters.firestore.stamps import micros
+from backstop.adapters.firestore.wire import Database, Lost, Patience, Written
+from backstop.clock import SystemClock
 from backstop.core.events import Header
 from tests.contract.bench import AGENT, Bench, Owners, SteppingClock, header
 from tests.emulators import firestore, fresh_name
@@ -16,23 +20,46 @@ from tests.emulators import firestore, fresh_name
 MARKS: tuple[pytest.MarkDecorator, ...] = (pytest.mark.emulator,)
 
 
-class Waiting(FirestoreStore):
-    """A store whose server's time can be put forward."""
+def late(jumps: list[tuple[int, int]]) -> type[Database]:
+    """A database whose server's time jumps: at each such instant, by so many microseconds."""
 
-    waited = 0.0
+    def told(instant: int) -> int:
+        return instant + sum(by for at, by in jumps if instant > at)
 
-    def _now(self, effect: Effect | None) -> float:
-        return super()._now(effect) + self.waited
+    def shifted(found: Document) -> Document:
+        return replace(
+            found,
+            created=told(found.created),
+            updated=told(found.updated),
+            read=told(found.read),
+        )
+
+    class Late(Database):
+        def commit(self, writes: Sequence[Write], patience: Patience) -> Written | Lost:
+            done = super().commit(writes, patience)
+            return done if isinstance(done, Lost) else replace(done, at=told(done.at))
+
+        def get(
+            self, paths: Sequence[str], patience: Patience, *, only: Sequence[str] = ()
+        ) -> list[Document | None]:
+            found = super().get(paths, patience, only=only)
+            return [each and shifted(each) for each in found]
+
+        def query(self, *ranges: Range) -> Iterator[Document]:
+            return map(shifted, super().query(*ranges))
+
+    return Late
 
 
 @contextmanager
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     host, collection = firestore(), fresh_name()
     owners, clock = Owners(), SteppingClock()
-    opened: list[Waiting] = []
+    jumps: list[tuple[int, int]] = []
+    opened: list[FirestoreStore] = []
 
-    def reopen(registered: Header | None) -> Waiting:
-        store = Waiting(
+    def reopen(registered: Header | None) -> FirestoreStore:
+        store = FirestoreStore(
             project="p",
             database="(default)",
             collection=collection,
@@ -40,18 +67,17 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
             header=registered,
             clock=clock,
             emulator=host,
-            options=Options(is_alive=owners.is_alive),
+            # Patient, since the machines that test are busy.
+            options=Options(is_alive=owners.is_alive, reached=late(jumps), patience_s=30),
         )
         opened.append(store)
         return store
 
-    store = reopen(header())
-
     def wait(seconds: float) -> None:
-        store.waited += seconds
+        jumps.append((micros(SystemClock().now()), int(seconds * 1_000_000)))
 
     yield Bench(
-        store=store,
+        store=reopen(header()),
         clock=clock,
         kill=owners.kill,
         hide=owners.hide,
