@@ -145,6 +145,21 @@ def selftest() -> None:
     typer.echo(run())
 
 
+@app.command()
+def doctor(
+    live: Annotated[
+        str,
+        typer.Option("--live", metavar="URL|DIR", help="A running server, or an agent's folder."),
+    ],
+    name: Annotated[str | None, typer.Option("--app", help="Only this app of the server.")] = None,
+    config: MaybeConfigFile = None,
+) -> None:
+    """Prove that the guard is loaded; asks no model, runs no tool."""
+    from backstop.cli.doctor import doctor as run
+
+    raise typer.Exit(run(live, app=name, config=config))
+
+
 @ledger.command()
 def verify(
     file: LedgerFile,
