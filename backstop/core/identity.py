@@ -107,6 +107,17 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         return name in self.parameters and name not in self.schema.get("required", ())
 
 
+def completed(known: Declaration, code: Declaration) -> Declaration:
+    """`known`, with what a tool's own code says where it is silent of what names the effect."""
+    return msgspec.structs.replace(
+        known,
+        identity=code.identity if known.identity is None else known.identity,
+        scope=code.scope if known.scope is None else known.scope,
+        key=known.key or code.key,
+        fields={**known.fields, **code.fields},
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespace:
     """Whose effects these are; other agents, apps and tenants have other keys."""

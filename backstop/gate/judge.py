@@ -15,7 +15,7 @@ import msgspec
 from backstop.core.divergence import Comparison, Divergence, Kind, compare
 from backstop.core.events import Header
 from backstop.core.history import History
-from backstop.core.identity import Declaration, Namespace
+from backstop.core.identity import Declaration, Namespace, completed
 from backstop.core.intents import Intent, Pass, RunReplayed
 from backstop.core.keying import Rules
 from backstop.core.verdict import (
@@ -56,16 +56,17 @@ class Asked:
 
     `keyed_under` are the declarations of the stored keys, `schemas` the parameters that the
     version's tools have, by tool, and `offered` those tools where only their names are known;
-    None where they are not. `replayed` says how far a replay of this ledger went; it is None
-    for a candidate that is itself a ledger, whose `declarations` its rows name by digest.
-    `spoken` are then the runs that the candidate speaks for; None is all. `version` is its
-    content digest.
+    None where they are not. `said` is what the code of tools declares. `replayed` says how far
+    a replay of this ledger went; it is None for a candidate that is itself a ledger, whose
+    `declarations` its rows name by digest. `spoken` are then the runs that the candidate speaks
+    for; None is all. `version` is its content digest.
     """
 
     intents: Sequence[Intent]
     keyed_under: Mapping[str, Declaration] = field(default_factory=dict)
     schemas: Mapping[str, Mapping[str, object]] | None = None
     offered: frozenset[str] | None = None
+    said: Mapping[str, Declaration] = field(default_factory=dict)
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     guarded: frozenset[str] = frozenset()
     replayed: Mapping[str, RunReplayed] | None = None
@@ -91,7 +92,9 @@ def judge(
     with `subtract`, what it already does on rows of older versions is no fault of the
     candidate's (D3).
     """
-    sets = _rule_sets(recorded, candidate, declarations, namespace, guarded=guarded)
+    said = [candidate.said] if control is None else [control.said, candidate.said]
+    stated = [_completed(recorded, *both) for both in product(declarations, said)]
+    sets = _rule_sets(recorded, candidate, stated, namespace, guarded=guarded)
     silent = _never_compared(recorded, sets)
     verdicts = [
         _judge(recorded, candidate, control, rules, policy, silent, subtract=subtract)
@@ -121,6 +124,25 @@ def rule_sets(
         if digest in header.declarations
     }
     return ({**head, **written}, head)
+
+
+def _completed(
+    recorded: Recorded, stated: Mapping[str, Declaration], said: Mapping[str, Declaration]
+) -> Mapping[str, Declaration]:
+    """What is stated of all tools, with what their code says where that is silent (D1).
+
+    The record knows what the code said when it was written: today's word takes its place.
+    """
+    header = recorded.header
+    written = {
+        tool: header.declarations[digest]
+        for tool, digest in header.tools.items()
+        if digest in header.declarations and tool not in said
+    }
+    judged = {**written, **stated}
+    for tool, code in said.items():
+        judged[tool] = completed(judged.get(tool) or Declaration(tool=tool), code)
+    return judged
 
 
 def _rule_sets(

@@ -10,12 +10,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from backstop.adk.schema import schema_of_function
-from backstop.core.identity import Declaration, Scope
+from backstop.core.identity import Declaration, Scope, completed
 from backstop.errors import UsageError
 from backstop.guard.capability import Keyed, Probe, seconds
 from backstop.guard.effect import Declared, declared_by
@@ -103,19 +102,19 @@ class _Safeties(Mapping[str, Safety]):
 
 def _declaration(said: Declared, configured: Declaration) -> Declaration:
     """The configured declaration, with what the code says where that is silent."""
-    more: dict[str, Any] = {}
-    if configured.identity is None and said.identity is not None:
-        more["identity"] = said.identity
-    if configured.scope is None and said.scope is not None:
-        more["scope"] = Scope(said.scope)
-    if not configured.key and said.key:
-        more["key"] = said.key
-    if not configured.schema:
-        more["schema"] = schema_of_function(said.function)
-    if isinstance(said.capability, Keyed):
+    param = said.capability.param if isinstance(said.capability, Keyed) else None
+    code = Declaration(
+        tool=said.tool,
+        identity=said.identity,
+        scope=None if said.scope is None else Scope(said.scope),
+        key=said.key,
         # What we write there ourselves says nothing about what is asked for.
-        more["fields"] = {**configured.fields, said.capability.param: ("volatile",)}
-    return msgspec.structs.replace(configured, **more)
+        fields={} if param is None else {param: ("volatile",)},
+    )
+    known = completed(configured, code)
+    if known.schema:
+        return known
+    return msgspec.structs.replace(known, schema=schema_of_function(said.function))
 
 
 def _contradiction(said: Declared, configured: Declaration) -> str:

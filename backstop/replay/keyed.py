@@ -15,7 +15,15 @@ import msgspec
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse
 from backstop.core.history import Outcome, Read, Row, Step
-from backstop.core.identity import Declaration, Identified, identify, identify_read, rekey
+from backstop.core.identity import (
+    Declaration,
+    Identified,
+    Scope,
+    completed,
+    identify,
+    identify_read,
+    rekey,
+)
 from backstop.core.keying import Rules
 from backstop.core.pairing import Side
 from backstop.errors import IdentityError
@@ -225,10 +233,29 @@ def declarations(
 ) -> dict[str, Declaration]:
     """What the candidate is judged under, by tool: the base's rules, the candidate's schemas.
 
-    A tool that the base does not declare is an effect, named by all its arguments.
+    Where the base is silent of what names an effect, the tool's own code says so. A tool of
+    which neither speaks is an effect, named by all its arguments.
     """
     declared = dict(base)
+    words = said(tools)
     for seen in tools:
         known = declared.get(seen.tool) or Declaration(tool=seen.tool)
+        if seen.tool in words:
+            known = completed(known, words[seen.tool])
         declared[seen.tool] = msgspec.structs.replace(known, schema=seen.schema)
     return declared
+
+
+def said(tools: Sequence[ToolSeen]) -> dict[str, Declaration]:
+    """What the code of tools says of what names their effects, by tool."""
+    return {
+        seen.tool: Declaration(
+            tool=seen.tool,
+            identity=seen.says.identity,
+            scope=None if seen.says.scope is None else Scope(seen.says.scope),
+            key=seen.says.key,
+            fields={seen.says.param: ("volatile",)} if seen.says.param else {},
+        )
+        for seen in tools
+        if seen.says is not None
+    }

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, parse
+from backstop.core.erasure import runs_erased
 from backstop.core.events import Event, Header, RequestDigests, RunOpened
 from backstop.core.history import Outcome, RecordedRun, Row, Step, recorded_runs
 from backstop.core.identity import Declaration, Namespace, Scope
@@ -26,7 +27,7 @@ from backstop.replay.calls import known_calls
 from backstop.replay.code import Code, Exercised, Reached
 from backstop.replay.coverage import uncovered, unreached
 from backstop.replay.driver import Driver, Played
-from backstop.replay.keyed import Known, declarations
+from backstop.replay.keyed import Known, declarations, said
 from backstop.replay.models import Trust
 from backstop.replay.passes import RunOutcome, replay_run
 from backstop.replay.window import RECENT, window_for
@@ -91,6 +92,11 @@ class Replay:
     def schemas(self) -> dict[str, dict[str, object]]:
         """The parameters of the candidate's tools, by tool."""
         return {tool.tool: tool.schema for tool in self.ready.tools}
+
+    @property
+    def said(self) -> dict[str, Declaration]:
+        """What the code of the candidate's tools declares of their effects, by tool."""
+        return said(self.ready.tools)
 
 
 def replay(
@@ -159,7 +165,9 @@ class _Work:
         self._outcomes: dict[str, RunOutcome] = {}
         self.rules = rules_of(plan, ready.tools)
         self.recordings = _recordings(plan, self.rules, ready)
-        self._waiting = [self.recordings[run] for run in reversed(_open_first(self.recordings))]
+        self._erased = runs_erased(plan.events)
+        order = reversed(_open_first(self.recordings))
+        self._waiting = [self.recordings[run] for run in order if run not in self._erased]
         self.escapes: list[str] = []
         self.reached = Reached()
 
@@ -176,7 +184,8 @@ class _Work:
                 # Whoever interrupts us waits for the runs at hand, not for all of them.
                 self._waiting.clear()
                 raise
-        return {**{run: _left_out(one) for run, one in self.recordings.items()}, **self._outcomes}
+        left_out = {run: self._left_out(one) for run, one in self.recordings.items()}
+        return {**left_out, **self._outcomes}
 
     def _work_once_ready(self, driver: Driver) -> None:
         try:
@@ -203,6 +212,16 @@ class _Work:
                 self.escapes += worker.escapes
                 self.reached |= worker.reached
 
+    def _left_out(self, recording: Recording) -> RunOutcome:
+        run = recording.run
+        why = "left out, since the time for this replay was over"
+        if run.id in self._erased:
+            why = f"{self._erased[run.id]} of its rows were erased: nobody can say what they told"
+        return RunOutcome(
+            intents=(),
+            replayed=RunReplayed(run=run.id, steps_total=len(run.steps), not_replayable=why),
+        )
+
     def _start(self) -> Driver:
         driver = Driver(self._sandbox.start(self._plan.candidate))
         try:
@@ -221,15 +240,6 @@ class _Work:
             self._outcomes[run] = outcome
             if self._progress is not None:
                 self._progress(len(self._outcomes), len(self.recordings))
-
-
-def _left_out(recording: Recording) -> RunOutcome:
-    run = recording.run
-    why = "left out, since the time for this replay was over"
-    return RunOutcome(
-        intents=(),
-        replayed=RunReplayed(run=run.id, steps_total=len(run.steps), not_replayable=why),
-    )
 
 
 class _Worker:
@@ -297,8 +307,10 @@ def _recordings(plan: Plan, rules: Rules, ready: Ready) -> dict[str, Recording]:
         handed=plan.handed,
         unknown=plan.is_control,
     )
-    shapes = _shapes(runs.values())
-    everywhere = _of_every_run(runs.values(), rules)
+    erased = runs_erased(plan.events)
+    whole = [run for run in runs.values() if run.id not in erased]
+    everywhere = _of_every_run(whole, rules)
+    shapes = _shapes(whole)
     redaction = Redaction(declarations=rules.candidate, key=plan.redaction_key)
     return {
         name: Recording(

@@ -16,7 +16,7 @@ classifies and digests by itself.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -40,12 +40,24 @@ class AgentSeen(msgspec.Struct, frozen=True, kw_only=True):
     setup: str = ""
 
 
+class CodeSays(msgspec.Struct, frozen=True, kw_only=True):
+    """What the decoration of a tool's function says: as ``backstop.yaml`` would, where it does.
+
+    `param` takes the key for a provider; empty if none does.
+    """
+
+    identity: tuple[str, ...] | None = None
+    scope: Literal["run", "step", "agent"] | None = None
+    key: tuple[str, ...] = ()
+    param: str = ""
+
+
 class ToolSeen(msgspec.Struct, frozen=True, kw_only=True):
     """A tool of the candidate: JSON schema of its parameters with defaults, and what guards it.
 
     `guarded` says that the guard's wrapper sits on it in production. `code` is a digest of
     the tool's own code, empty where there is none to read, and `body` where that stands in the
-    candidate's folder, as ``file:qualified name`` (D7).
+    candidate's folder, as ``file:qualified name`` (D7). `says` is what an `@effect` declares.
     """
 
     agent: str
@@ -56,6 +68,7 @@ class ToolSeen(msgspec.Struct, frozen=True, kw_only=True):
     long_running: bool = False
     code: str = ""
     body: str = ""
+    says: CodeSays | None = None
 
 
 class EscapeSeen(msgspec.Struct, frozen=True, kw_only=True):

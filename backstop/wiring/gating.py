@@ -392,6 +392,7 @@ def _asked(replayed: Replay) -> Asked:
         intents=replayed.intents,
         keyed_under=header.declarations,
         schemas=replayed.schemas,
+        said=replayed.said,
         guarded=frozenset(header.guarded),
         replayed={run.run: run for run in replayed.runs},
         uncovered=header.uncovered,

@@ -158,6 +158,20 @@ def describe(tool: Any, *, agent: str, guarded: bool) -> Found:
         "guarded": guarded,
         "long_running": bool(tool.is_long_running),
         "code": tool_code(tool),
+        "says": _says(tool),
+    }
+
+
+def _says(tool: Any) -> Found | None:
+    """What an `@effect` on a tool's function declares of it."""
+    said = getattr(getattr(tool, "func", None), "__backstop_declared__", None)
+    if said is None:
+        return None
+    return {
+        "identity": said.identity,
+        "scope": said.scope,
+        "key": said.key,
+        "param": getattr(said.capability, "param", ""),
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from backstop.core.divergence import Kind
+from backstop.core.divergence import Kind, Reason
 from backstop.core.events import Header
 from backstop.core.history import Outcome, Row
 from backstop.core.identity import Declaration
@@ -135,6 +135,24 @@ def test_d1_a_changed_rule_is_judged_under_both() -> None:
     assert judged(ledger, asked([ask(ACME)]), declarations=[DECLARED]).decision is Decision.PASS
     both = judged(ledger, asked([ask(RENAMED)]), declarations=[DECLARED, slug])
     assert both.decision is Decision.BLOCK
+
+
+def test_d1_a_rule_that_stands_in_the_code_is_judged_as_if_it_were_configured() -> None:
+    """D1, K3: `@effect(identity=...)` says what ``backstop.yaml`` does not."""
+    code = {"pay": Declaration(tool="pay", identity=("vendor",))}
+    ledger = recorded([out(ACME, declared=code)], declared=code)
+    unchanged = replace(asked([ask(ACME, declared=code)]), keyed_under=code, said=code)
+    silent: Mapping[str, Declaration] = {"pay": Declaration(tool="pay")}
+    for stated in ({}, silent):
+        assert judged(ledger, unchanged, declarations=[stated]).decision is Decision.PASS
+    wider = {"pay": Declaration(tool="pay", identity=("vendor", "amount"))}
+    changed = replace(unchanged, said=wider)
+    for control in (None, replace(unchanged, version="v1")):
+        verdict = judged(ledger, changed, declarations=[{}], control=control)
+        assert verdict.decision is Decision.BLOCK
+        assert [one.divergence.reason for one in verdict.judged] == [Reason.REKEYED]
+    guarded = replace(changed, guarded=frozenset({"pay"}))
+    assert judged(ledger, guarded, declarations=[{}]).decision is Decision.PASS
 
 
 def test_d2_findings_in_assumed_stretches_do_not_block_but_are_no_pass() -> None:
