@@ -17,23 +17,28 @@ from backstop.adk.schema import schema_of_function
 from backstop.core.identity import Declaration, Scope, completed
 from backstop.errors import UsageError
 from backstop.guard.capability import Keyed, Probe, seconds
-from backstop.guard.effect import Declared, declared_by
+from backstop.guard.effect import Declared, declarations, declared_by
 from backstop.guard.safety import LEASE_S, NO_SAFETY, Safety
 
 
 def functions_of(folder: Path) -> Iterator[Declared]:
-    """What the decorated functions say that the modules below `folder` hold by some name."""
-    seen: set[str] = set()
+    """What the decorated functions say that are at home below `folder`, or have a name there."""
     home = folder.resolve()
+    found = {
+        declared.home: declared
+        for declared in declarations()
+        if _lies_in(declared.function.__code__.co_filename, home)
+    }
     for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if not file or not Path(file).resolve().is_relative_to(home):
+        if not _lies_in(getattr(module, "__file__", None), home):
             continue
-        for thing in list(vars(module).values()):
-            declared = declared_by(thing)
-            if declared is not None and declared.home not in seen:
-                seen.add(declared.home)
-                yield declared
+        named = map(declared_by, list(vars(module).values()))
+        found |= {declared.home: declared for declared in named if declared is not None}
+    yield from found.values()
+
+
+def _lies_in(file: str | None, folder: Path) -> bool:
+    return bool(file) and Path(file or "").resolve().is_relative_to(folder)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -319,6 +319,8 @@ def _wrapped(declared: Declared, signature: inspect.Signature) -> Callable[..., 
             return sink.call(declared.tool, bound(*args, **kwargs), body)
 
         wrapper = called
+    # The framework calls a tool by its function's name, and it must be the one in the keys.
+    wrapper.__name__ = declared.tool
     # The mark that doctor and harness look for, and what stands behind it.
     vars(wrapper).update(__backstop_effect__=True, __backstop_declared__=declared)
     return wrapper

@@ -82,9 +82,11 @@ class OldKeys:
         """The call under each other rule that gives it another key."""
         names: dict[str, Call] = {}
         others = self.others(call.declaration, header)
-        given = parse(canonical(dict(arguments))) if others else None
+        # A key that the caller's function made is among the kept arguments only.
+        given = {**_object(call.args), **arguments} if others else {}
+        spelled = _object(msgspec.Raw(canonical(given).encode()))
         for rule in others:
-            former = self._under(rule, call, given if isinstance(given, dict) else {})
+            former = self._under(rule, call, spelled)
             if former is not None and former.named.key != call.named.key:
                 names.setdefault(former.named.key, former)
         return names

@@ -27,7 +27,7 @@ from backstop.guard.calls import (
 )
 from backstop.guard.capability import Keyed
 from backstop.guard.desk import Produced
-from backstop.guard.effect import passing
+from backstop.guard.effect import declared_by, passing
 from backstop.guard.journal import Attempt
 from backstop.guard.offloop import asked as off_loop
 from backstop.guard.offloop import written
@@ -189,9 +189,14 @@ def _named(
     attempt: Attempt,
     declared: Declaration | None = None,
 ) -> Call | str:
+    said = declared_by(getattr(tool, "func", None))
+    try:
+        arguments = args if said is None else said.keyed(args)
+    except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+        return f"its key could not be made: {type(error).__name__}: {error}"
     return name_call(
         tool.name,
-        args,
+        arguments,
         declared or station.declaration_of(tool.name),
         attempt=attempt,
         namespace=station.journal.namespace,

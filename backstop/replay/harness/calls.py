@@ -78,8 +78,8 @@ class Calls:
         """In place of a tool's `run_async`: its recorded result, or its recorded error raised."""
         if is_control(tool):
             return await original(args=args, tool_context=tool_context)
-        asked = intent(
-            tool.name,
+        asked = _asked(
+            tool,
             args,
             agent=agent_of(tool_context),
             call=getattr(tool_context, "function_call_id", "") or "",
@@ -221,6 +221,19 @@ class ReplayPlugin(BasePlugin):
         agent = callback_context._invocation_context.agent  # noqa: SLF001 - the only way to the agent's model from here
         self._calls.asking(agent.name)
         arm_model(agent.canonical_model, self._calls.generate)
+
+
+def _asked(tool: Any, args: dict[str, Any], **told: str) -> Message:
+    """The message of a tool's call, with the key that its own `@effect` makes of the arguments."""
+    said = getattr(getattr(tool, "func", None), "__backstop_declared__", None)
+    if said is None:
+        return intent(tool.name, args, **told)
+    try:
+        keyed = said.keyed(args)
+    except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+        why = f"no-identity: its key could not be made: {type(error).__name__}: {error}"
+        return {"t": "intent", "tool": tool.name, **told, "args": _NOTHING, "refused": why}
+    return intent(tool.name, keyed, **told)
 
 
 def intent(tool: str, args: dict[str, Any], **told: str) -> Message:

@@ -182,3 +182,11 @@ def test_functions_of_a_folder_are_those_that_its_modules_hold(tmp_path: Path) -
     finally:
         del sys.modules[inside.__name__], sys.modules[outside.__name__]
     assert found == ["mail"]
+
+
+def test_a_function_that_no_module_names_belongs_to_the_folder_that_it_was_written_in() -> None:
+    @effect(name="hidden.mail")
+    def mail(to: str) -> None: ...
+
+    assert "hidden.mail" in {declared.tool for declared in functions_of(Path(__file__).parent)}
+    assert FunctionTool(mail).name == "hidden.mail"
