@@ -15,11 +15,11 @@ import asyncio
 import functools
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from google.adk.agents import LlmAgent
@@ -72,9 +72,13 @@ def header(declarations: Mapping[str, Declaration], version: str) -> Header:
     )
 
 
+Service: TypeAlias = Callable[[str, Mapping[str, Any], Callable[[], Any]], Awaitable[Any]]
+"""What stands behind a tool: given its name, its arguments, and how its body answers."""
+
+
 @contextmanager
-def staged(world: World) -> Iterator[None]:
-    """While the agent runs: scripted models for its agents, the world behind its tools."""
+def staged(service: Service) -> Iterator[None]:
+    """While the agent runs: scripted models for its agents, `service` behind its tools."""
     if find_spec("a2a") is None:
         # The framework tries to import this at every node that it runs, and fails each time.
         sys.modules.setdefault("google.adk.agents.remote_a2a_agent", None)  # type: ignore[arg-type]
@@ -85,7 +89,7 @@ def staged(world: World) -> Iterator[None]:
         llm.model = Gemini(model=agent.MODEL)
         vars(llm.model)["generate_content_async"] = scripted.answer
     for tool, body in bodies.items():
-        tool.func = _served(body, world)
+        tool.func = _served(body, service)
     try:
         yield
     finally:
@@ -95,10 +99,10 @@ def staged(world: World) -> Iterator[None]:
             llm.model = agent.MODEL
 
 
-def _served(body: Callable[..., Any], world: World) -> Callable[..., Any]:
+def _served(body: Callable[..., Any], service: Service) -> Callable[..., Any]:
     @functools.wraps(body)
     async def served(**arguments: Any) -> Any:
-        return await world.service(body.__name__, lambda: body(**arguments))
+        return await service(body.__name__, arguments, lambda: body(**arguments))
 
     return served
 
@@ -112,7 +116,7 @@ def record(store: Opened = in_memory) -> tuple[Header, list[Event]]:
         Journal, namespace=Namespace(agent=AGENT), declarations=declarations, version=version
     )
     world = World(app=agent.app, journal=journal, store=store)
-    with staged(world):
+    with staged(lambda tool, _, answer: world.service(tool, answer)):
         asyncio.run(world.live())
     return opening, list(world.store.read())
 
