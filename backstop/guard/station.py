@@ -251,7 +251,8 @@ class Station:
         if isinstance(outcome, BackstopError):
             word, why = "refused", str(outcome)
         else:
-            word, why = _word(case, outcome), str(told(outcome))
+            word = _word(case, outcome)
+            why = "as before" if isinstance(outcome, Recorded) else str(told(outcome))
             call.attempt.effects[call.named.key] = unfinished(outcome, call)
         if case.began:
             mark(call, word, fence=case.store.fence)
