@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -249,6 +249,27 @@ class Later:
 
 
 Handled: TypeAlias = Done | Later
+
+
+class Rewriting(Protocol):
+    """Changes stored lines; each line of a ledger is shown to it before any is changed."""
+
+    def look(self, line: bytes) -> None:
+        """Take note of what a line says."""
+        ...
+
+    def erased(self, line: bytes) -> Mapping[str, msgspec.Raw] | None:
+        """The members that the line has from now on; None if it stays as it is."""
+        ...
+
+
+@runtime_checkable
+class Erasable(Protocol):
+    """A store whose past can be changed, so that a person can be taken out of it."""
+
+    def rewrite(self, rewriting: Rewriting) -> None:
+        """Change all lines at once, or none; nothing of what was there stays in its files."""
+        ...
 
 
 class Conversation(Protocol):

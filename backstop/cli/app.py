@@ -225,6 +225,24 @@ def pull(
     typer.echo(run(place(store=url, config=config, agent=agent), out=out, at=at))
 
 
+@ledger.command()
+def erase(
+    ledger: Annotated[str, typer.Argument(metavar="FILE|URL", help="A ledger, or a store.")],
+    subject: Annotated[
+        str, typer.Option("--subject", metavar="VALUE", help="Whom to take out; - reads it.")
+    ],
+    field: Annotated[
+        list[str] | None, typer.Option("--field", help="Only where a member of this name has it.")
+    ] = None,
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+) -> None:
+    """Take a person out; keys stay."""
+    from backstop.cli.erasing import erase as run
+
+    typer.echo(run(ledger, subject=subject, fields=field or [], config=config, agent=agent))
+
+
 @ledger.command(name="import")
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The record made elsewhere.")],

@@ -195,9 +195,13 @@ class _Effects:
     def _settle(
         self, event: EffectCommitted | EffectFailed | EffectInDoubt | EffectResolved, index: int
     ) -> Row:
-        """The row that `event` settles: the oldest unsettled claim of its key and fence."""
+        """The row that `event` settles: the oldest unsettled claim of its key and fence.
+
+        To reopen an effect raises its fence: the claim is one of a lower fence then.
+        """
+        reopens = isinstance(event, EffectResolved) and event.to == "reopened"
         for row in self._unsettled.get((event.run, event.key), ()):
-            if row.fence == event.fence:
+            if row.fence == event.fence or (reopens and row.fence < event.fence):
                 row.settled, row.settled_at = index, event.at
                 return row
         raise LedgerError(

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from backstop.core.canon import NotCanonical, parse
+from backstop.core.erasure import is_erased
 from backstop.core.events import CallBlocked, EffectClaimed, Event, Header, ToolRead
 from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
 from backstop.core.intents import Intent
@@ -54,6 +55,8 @@ class Keys:
                 said = event.key, None
             case _:
                 return None
+        if is_erased(event.args):
+            return None  # nothing is left to make a key of; the key stays what it was
         return _false(
             event.args,
             said,

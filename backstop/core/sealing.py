@@ -293,7 +293,7 @@ def seal(chunks: Iterable[bytes], *, name: str) -> Iterator[bytes]:
     """
     sealer: Sealer | None = None
     number = 0
-    for line in _each_line(chunks, name=name):
+    for line in each_line(chunks, name=name):
         number += 1
         strictly(line, name=name, number=number)
         if sealer is None:
@@ -313,7 +313,8 @@ def seal(chunks: Iterable[bytes], *, name: str) -> Iterator[bytes]:
     yield sealer.end()
 
 
-def _each_line(chunks: Iterable[bytes], *, name: str) -> Iterator[bytes]:
+def each_line(chunks: Iterable[bytes], *, name: str) -> Iterator[bytes]:
+    """The lines of a file without their newlines. Raises `LedgerError` (ledger-line-too-long)."""
     lines = Lines(chunks, too_long=lambda number: too_long(name, number))
     for block in lines:
         yield from block[:-1].split(b"\n")

@@ -56,6 +56,12 @@ def test_a_doubt_that_a_person_reopened_may_be_out_all_the_same() -> None:
     assert row.outcome is Outcome.IN_DOUBT
 
 
+def test_what_was_reopened_and_done_then_is_a_doubt_and_an_effect() -> None:
+    """G2: to reopen raises the fence, so the resolution names another one than its claim."""
+    text = "doubt pay{to: a}\nresolve reopened pay{to: a}\ncommit pay{to: a}"
+    assert outcomes(PLACE + text) == [Outcome.IN_DOUBT, Outcome.COMMITTED]
+
+
 def test_two_copies_without_a_guard_are_settled_in_their_order() -> None:
     text = (
         "agent desk unguarded\n" + PLACE + "claim pay{to: a}\nclaim pay{to: a}\nsettle pay{to: a}"
