@@ -10,7 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from backstop.core.canon import canonical
 from backstop.core.history import Outcome, Read, Row, Step
+from backstop.core.identity import Identified
 from backstop.core.intents import Answered
 from backstop.core.keying import Rules
 from backstop.core.pairing import Rank, Side, rank
@@ -91,14 +93,16 @@ class CallRecord:
         """A1: of calls of one key those of the step, in turn; else the latest earlier one.
 
         Of those in turn, one with the very same arguments goes first: a failure that another
-        value met is not this one's.
+        value met is not this one's. A deliberate repeat has a result of its own, which its own
+        reason gets again (ADR 0019).
         """
         here = [call for call in rows if call.step is ask.step]
         turn = [call for call in here if call.index not in self._asked]
         if turn:
-            return next((c for c in turn if c.fingerprint == ask.fingerprint), turn[0])
+            same = [call for call in turn if call.fingerprint == ask.fingerprint]
+            return _for_one_reason(same, ask)[0] if same else turn[0]
         earlier = [call for call in rows if call.step.cursor <= ask.step.cursor]
-        return earlier[-1] if earlier else rows[0]
+        return _for_one_reason(earlier, ask)[-1] if earlier else rows[0]
 
     def _release(self, known: Known) -> None:
         held = self._held.pop(known.index, None)
@@ -145,6 +149,18 @@ class CallRecord:
         if tool not in self._pools:
             self._pools[tool] = _Pool(call for call in self._known if call.tool == tool)
         return self._pools[tool]
+
+
+def _for_one_reason(calls: list[Known], ask: Ask) -> list[Known]:
+    """Of several calls those that repeat for the reason that `ask` gives; all if none does."""
+    if len(calls) == 1:
+        return calls
+    reason = _override(ask.identified)
+    return [call for call in calls if _override(call.identified) == reason] or calls
+
+
+def _override(named: Identified | None) -> str | None:
+    return None if named is None or named.override is None else canonical(named.override)
 
 
 class _Pool:

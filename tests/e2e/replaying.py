@@ -84,6 +84,7 @@ def _asked(done: Replay) -> Asked:
         intents=done.intents,
         keyed_under=done.header.declarations,
         schemas=done.schemas,
+        said=done.said,
         guarded=frozenset(done.header.guarded),
         replayed={run.run: run for run in done.runs},
         uncovered=done.header.uncovered,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from backstop.core.divergence import Kind, Reason
@@ -342,6 +343,28 @@ def test_g7_what_the_guard_answered_in_history_it_answers_again() -> None:
         "matched 1",
         "absorbed 1",
     ]
+
+
+def test_g7_what_was_answered_is_known_also_where_a_new_default_spells_it_otherwise() -> None:
+    """G7, K2: N adds `tone="plain"`; what the guard answered before, it answers again."""
+    schema = {"properties": {"to": {"type": "string"}, "tone": {"type": "string", "default": "x"}}}
+    new = {"remind": msgspec.structs.replace(DECLARED["remind"], schema=schema)}
+    remind = call("remind", to="x")
+    row = out(remind)
+    asked = [ask(remind, step=step, declared=new) for step in ("s0", "s1")]
+    assert asked[0].fingerprint != row.fingerprint
+    answered = CallAnswered(
+        run="r1",
+        at="",
+        step="s1",
+        tool="remind",
+        key=row.key,
+        fingerprint=row.fingerprint,
+        how="recorded",
+    )
+    under = rules(candidate=new)
+    assert found(compared([row], asked, under, answered=[answered])) == ["matched 1", "absorbed 1"]
+    assert found(compared([row], asked, under)) == ["DUPLICATE repeated", "matched 1"]
 
 
 def test_f33_a_deliberate_repeat_is_told_as_one() -> None:

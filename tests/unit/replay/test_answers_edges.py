@@ -79,6 +79,23 @@ def test_a_deliberate_repeat_carries_its_reason() -> None:
     assert asking.intents[0].override == '{"again":"customer asked twice"}'
 
 
+def test_f33_each_reason_gets_the_result_of_its_own_repeat() -> None:
+    """F33, A1: the guard keeps what every deliberate repeat gave; so does its replay."""
+    told = TOOLS + (
+        "commit pay{vendor: acme} -> first\n"
+        "commit pay{vendor: acme, again: asked twice} -> second\n"
+        "advance\n"
+        "step s2\n"
+    )
+    asking = Asking(told).step("s1")
+    assert asking.call("pay", vendor="acme", again="asked twice") == "second"
+    assert asking.call("pay", vendor="acme") == "first"
+    asking.step("s2")
+    assert asking.call("pay", vendor="acme") == "first"
+    assert asking.call("pay", vendor="acme", again="asked twice") == "second"
+    assert asking.call("pay", vendor="acme", again="never before") == "second"
+
+
 def test_arguments_that_no_ledger_can_hold_end_the_run_by_name() -> None:
     asking = Asking(TOOLS + "commit pay{vendor: acme}\n").step("s1")
     reply = asking.answers.call(asked("pay", b"{}", refused="opaque-value: a socket"))
