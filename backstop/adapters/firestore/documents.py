@@ -8,8 +8,8 @@ with it: so a snapshot can be told at any later time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -18,6 +18,7 @@ from google.protobuf.timestamp_pb2 import Timestamp  # type: ignore[import-untyp
 
 from backstop.adapters.firestore.chunks import Chunks, Spelled
 from backstop.adapters.firestore.messages import Document, Value, Write
+from backstop.adapters.firestore.wire import Written
 from backstop.adapters.records import Record
 from backstop.core.events import EffectClaimed, Event
 from backstop.core.lifecycle import Life, Phase, decided
@@ -131,6 +132,22 @@ def effect_of(document: Document, chunks: Chunks) -> Effect:
     )
 
 
+def claimed(write: Write, said: Said, after: Record, *, process: str, done: Written) -> Effect:
+    """The document of an effect after the claim that `write` was."""
+    return Effect(
+        path=write.path,
+        record=after,
+        token=said.token,
+        process=process,
+        claim=replace(said.slot, written=done.at),
+        last=None,
+        updated=done.at,
+        read=done.at,
+        version=done.version,
+        fresh=_fresh(write.fields),
+    )
+
+
 def claiming(path: str, said: Said, after: Record, *, process: str) -> list[Write]:
     """A key's first claim."""
     return [Write(path=path, fields=_claim_fields(said, after, process))]
@@ -157,6 +174,12 @@ def claiming_again(
         dropped=tuple(dropped - fields.keys()),
     )
     return [update, *_moves(effect, events, claim=True)]
+
+
+def taking_up(effect: Effect, token: str, *, process: str) -> Write:
+    """A claim that nothing ran under, as one of this process."""
+    fields: dict[str, Value] = {TOKEN: token, _PROCESS: process, **_known(effect)}
+    return Write(path=effect.path, fields=fields, version=effect.version)
 
 
 def settling_it(
@@ -218,6 +241,10 @@ def _claim_fields(said: Said, after: Record, process: str) -> dict[str, Value]:
         **_spelling(_CLAIM, said.slot.held),
         _at(_CLAIM): said.slot.stamp,
     }
+
+
+def _fresh(fields: Mapping[str, object]) -> tuple[str, ...]:
+    return tuple(name for name in (_WRITTEN, _BORN) if fields.get(name) == _NOT_YET_KNOWN)
 
 
 def _known(effect: Effect) -> dict[str, Value]:

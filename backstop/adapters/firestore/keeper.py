@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 from typing import Final, TypeAlias
 
 import msgspec
 
-from backstop.adapters.firestore.chunks import Chunks, spelled
+from backstop.adapters.firestore.chunks import Chunks, Spelled, spelled
 from backstop.adapters.firestore.documents import (
     TOKEN,
     Effect,
     Said,
     Slot,
     adding,
+    claimed,
     claiming,
     claiming_again,
     effect_of,
     settling_it,
+    taking_up,
 )
 from backstop.adapters.firestore.messages import Write
 from backstop.adapters.firestore.stamps import Stamps, instant_of
@@ -32,7 +35,6 @@ from backstop.core.sealing import encode
 from backstop.errors import BackstopError
 from backstop.ports import Settlement
 
-DOWN: Final = "store-down"
 _SECOND: Final = 1_000_000
 
 Token: TypeAlias = Callable[[], str]
@@ -56,7 +58,8 @@ class Keeper:
         self.chunks = Chunks(database, f"{ledger}/chunks")
         self._token = token
         self._expire_after = expire_after
-        self._unsure: dict[str, str] = {}
+        self._unsure: dict[str, tuple[str, ...]] = {}
+        self._unfinished: dict[str, tuple[bytes, Spelled]] = {}
 
     def look(self, key: str, patience: Patience) -> Effect | None:
         """The effect of `key`; None if nobody claimed it."""
@@ -80,9 +83,8 @@ class Keeper:
             writes = claiming_again(effect, said, after, process=process, events=self.events)
         try:
             done = self._written(event.key, writes, said.token, patience)
-        except BackstopError as error:
-            if error.slug == DOWN:
-                self._unsure[event.key] = said.token
+        except BackstopError:
+            self._unsure[event.key] = (*self._unsure.get(event.key, ()), said.token)
             raise
         if done is None:
             return None
@@ -91,7 +93,7 @@ class Keeper:
             return done
         after.moved = done.at / _SECOND
         after.since = after.since or after.moved
-        return _just_claimed(writes[0].path, after, said, process, done)
+        return claimed(writes[0], said, after, process=process, done=done)
 
     def settled(self, effect: Effect, event: Settlement, after: Record, patience: Patience) -> bool:
         """Write a settlement over `effect`; False if somebody else wrote meanwhile."""
@@ -100,11 +102,20 @@ class Keeper:
         if self._expire_after is not None:
             expires = instant_of(said.slot.stamp) + self._expire_after
         writes = settling_it(effect, said, after, events=self.events, expires=expires)
+        if said.slot.held.chunks:
+            self._unfinished[event.key] = (line, said.slot.held)
         if self._written(event.key, writes, said.token, patience) is None:
+            self._unfinished.pop(event.key, None)
             return False
         # That it happened counts more than what it gave: the state first, its chunks then.
-        self.chunks.put(line, said.slot.held)
+        self.finish(event.key)
         return True
+
+    def finish(self, key: str) -> None:
+        """Write what is still missing of a settlement that was cut off, if there is any."""
+        if (missing := self._unfinished.get(key)) is not None:
+            self.chunks.put(*missing)
+            self._unfinished.pop(key, None)
 
     def added(self, event: Event, patience: Patience) -> bool:
         """Write an event that is about no effect's record; False if the run says it already."""
@@ -122,12 +133,29 @@ class Keeper:
         return there is not None and there.text(TOKEN) == said.token
 
     def unstarted(self, effect: Effect) -> bool:
-        """Whether this is a claim of ours that we never learned of: nothing ran under it.
+        """Whether this is a claim of ours that we never learned of: nothing ran under it."""
+        return effect.token in self._unsure.get(effect.record.claimed.key, ())
 
-        True once: who asks takes it up.
-        """
-        key = effect.record.claimed.key
-        return self._unsure.get(key) == effect.token and bool(self._unsure.pop(key, None))
+    def taken_up(self, effect: Effect, patience: Patience) -> Effect | None:
+        """Take up such a claim; None if somebody else did: a forked process knows of it, too."""
+        key, token, process = effect.record.claimed.key, self._token(), this_process()
+        self._unsure.pop(key, None)
+        write = taking_up(effect, token, process=process)
+        try:
+            done = self._written(key, [write], token, patience)
+        except BackstopError:
+            self._unsure[key] = (effect.token, token)
+            raise
+        if not isinstance(done, Written):
+            return done
+        return replace(
+            effect,
+            token=token,
+            process=process,
+            updated=done.at,
+            version=done.version,
+            fresh=(),
+        )
 
     def _written(
         self, key: str, writes: list[Write], token: str, patience: Patience
@@ -144,18 +172,3 @@ class Keeper:
         line = encode(msgspec.structs.replace(event, at=timestamp(instant_of(stamp))))
         slot = Slot(held=spelled(line), stamp=stamp)
         return line, Said(run=event.run, slot=slot, token=self._token())
-
-
-def _just_claimed(path: str, after: Record, said: Said, process: str, done: Written) -> Effect:
-    return Effect(
-        path=path,
-        record=after,
-        token=said.token,
-        process=process,
-        claim=Slot(held=said.slot.held, stamp=said.slot.stamp, written=done.at),
-        last=None,
-        updated=done.at,
-        read=done.at,
-        version=done.version,
-        fresh=(),
-    )

@@ -26,7 +26,7 @@ from backstop.adapters.firestore.documents import (
     lines_of,
 )
 from backstop.adapters.firestore.headers import Headers
-from backstop.adapters.firestore.keeper import DOWN, Keeper
+from backstop.adapters.firestore.keeper import Keeper
 from backstop.adapters.firestore.messages import Range
 from backstop.adapters.firestore.snapshot import Snapshot
 from backstop.adapters.firestore.stamps import Stamps
@@ -195,7 +195,9 @@ class FirestoreStore:
                 case Doubtful(event=doubt, record=after) if effect is not None:
                     self._keeper.settled(effect, doubt, after, patience)
                 case Held() if effect is not None and self._keeper.unstarted(effect):
-                    return self._taken(effect)
+                    mine = self._keeper.taken_up(effect, patience)
+                    if mine is not None:
+                        return self._taken(mine)
                 case Doubtful():
                     raise AssertionError("what is not there is in no doubt")
                 case answer:
@@ -217,7 +219,7 @@ class FirestoreStore:
                     return
                 effect = self._keeper.look(key, patience)
         except BackstopError as error:
-            if error.slug == DOWN and claim is not None:
+            if error.slug.startswith("store-") and claim is not None:
                 self._owed[key] = (settlement, claim)
             raise
 
@@ -274,9 +276,11 @@ class FirestoreStore:
             return
         settlement, claim = owed
         try:
+            self._keeper.finish(key)
             self.settle(settlement, claim=claim)
         except BackstopError as error:
             if error.slug not in {"illegal-move", StaleClaim.slug}:
+                self._owed[key] = owed
                 raise
             # It arrived after all, or was decided otherwise meanwhile: the record says so.
 
