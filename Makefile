@@ -28,7 +28,7 @@ export UV_PYTHON_DOWNLOADS = never
 export UV_SYSTEM_CERTS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt lint type imports test property golden replay gate control diff bench bench-guard docs check coverage clean
+.PHONY: help install fmt lint type imports test property golden replay gate control diff bench bench-guard demo docs check coverage clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ $(PEERS): $(STAMP) benchmarks/guard/requirements.txt
 
 bench-guard: $(PEERS) ## the guard beside its peers: cost of a call, and incidents (about 8 minutes)
 	@$(PY) -m benchmarks.guard.bench_guard $(GUARD_BENCH_ARGS)
+
+demo: $(STAMP) ## workers killed in the middle of a mail, on both emulators: none goes twice
+	@$(PY) -m examples.vendor_onboarding.demo
 
 bench: $(STAMP) ## figures, side by side in one run; never a test
 	@$(PY) -m benchmarks

@@ -44,6 +44,7 @@ from examples.vendor_onboarding.v1.agent import LAST_TICK
 
 PROJECT: Final = "backstop-demo"
 TOPIC: Final = "agent-tick"
+UNGUARDED: Final = ", with no guard before the tools"
 LEDGER: Final = ROOT / "out" / "demo-ledger.jsonl"
 
 _WELCOME: Final = Deed("send_mail", "einkauf@mueller-soehne.example: Welcome")
@@ -82,12 +83,14 @@ def played(plan: Plan, said: argparse.Namespace, world: Path) -> int:
     """The play from its first line to its last."""
     show, stage = Show(), Stage(plan)
     ticks = sum(plan.ticks.values())
-    show.say(f"Vendor onboarding: {len(plan.ticks)} runs, {ticks} ticks, each delivered")
-    show.say(f"{plan.copies} times to {plan.workers} workers at once" + UNGUARDED * said.unguarded)
+    show.say(
+        f"Vendor onboarding: {len(plan.ticks)} runs, {ticks} ticks, each published {plan.copies} "
+        f"times to {plan.workers} workers{UNGUARDED * said.unguarded}"
+    )
     with ExitStack() as running:
         url = running.enter_context(store_at(said.store))
         messages = running.enter_context(pubsub_emulator())
-        show.say(f"store {url}")
+        show.say(f"store    {url}")
         place = Place(project=PROJECT, emulator=messages)
         prepare(place, topic=TOPIC, subscription=SUBSCRIPTION, first_pause_s=0.1, deadline_s=10)
         (world / "crashes").mkdir()
@@ -108,13 +111,10 @@ def played(plan: Plan, said: argparse.Namespace, world: Path) -> int:
         findings += told(store, opening, lines, said.out)
     summary(show, stage, cast, lines)
     for word in findings:
-        show.say(f"WRONG: {word}")
+        show.say(f"wrong    {word}")
     if not findings:
         show.say("No mail went twice, nothing was skipped; each cursor equals its effects.")
     return 1 if findings else 0
-
-
-UNGUARDED: Final = ", with no guard before its tools"
 
 
 async def at_work(play: Play, cast: Cast, plan: Plan) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import textwrap
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -145,8 +146,7 @@ class Play:
             force=not happened,  # nothing of the killed process can still be under way
         )
         resolve(self._store, claimed.key, word)
-        self._show.say(f"in doubt {what}")
-        self._show.say(f"         a person looks whether it happened, and says: {word.to}")
+        self._show.say(f"in doubt {what}: a person looks whether it happened, and says {word.to}")
 
 
 def _answer(tool: str, arguments: Mapping[str, Any]) -> msgspec.Raw:
@@ -166,9 +166,10 @@ class Show:
         self._live = sys.stderr.isatty()
 
     def say(self, line: str) -> None:
-        """One line that stays."""
+        """What stays, in lines of 80 columns."""
         self._clear()
-        print(line[:80], flush=True)
+        for part in textwrap.wrap(line, 80, subsequent_indent=" " * 9) or [""]:
+            print(part, flush=True)
 
     def progress(self, stage: Stage, ticks: int, killed: int) -> None:
         """One line that goes."""
