@@ -252,6 +252,64 @@ def test_a_store_that_nobody_serves_is_refused_within_5_s() -> None:
     assert timed(opened) < WITHIN_S
 
 
+@pytest.mark.parametrize(
+    ("fault", "slug"), [(Fault.DENIED, "store-denied"), (Fault.FULL, "store-full")]
+)
+def test_a_refusal_that_waiting_does_not_mend_is_told_at_once(
+    site: Site, fault: Fault, slug: str
+) -> None:
+    store = site.store(patience_s=30)
+    down(site.proxy, fault)
+
+    def refused() -> None:
+        with pytest.raises(BackstopError) as caught:
+            store.claim(pay())
+        assert caught.value.slug == slug
+
+    assert timed(refused) < WITHIN_S
+    up(site.proxy)
+    assert granted(store).fence == 1
+
+
+def test_a_large_result_whose_pieces_were_cut_off_is_finished_later(site: Site) -> None:
+    store, other = site.store(patience_s=0.6), site.onlooker()
+    large = msgspec.Raw(b'"' + b"x" * 1_000_000 + b'"')
+    claim = granted(store)
+    commits = iter([None])
+    site.proxy.fault = lambda _: next(commits, Fault.UNAVAILABLE)
+    with pytest.raises(BackstopError):
+        store.settle(EffectCommitted(run="r1", at="", key="k1", fence=1, result=large), claim=claim)
+    with pytest.raises(BackstopError) as caught:
+        other.claim(pay())
+    assert caught.value.slug == "store-unreadable"
+    up(site.proxy)
+    assert store.claim(pay()) == Recorded(result=large)
+    assert other.claim(pay()) == Recorded(result=large)
+
+
+def test_of_many_that_know_of_a_claim_that_was_given_up_one_takes_it_up(site: Site) -> None:
+    store = site.store(patience_s=0.6)
+    down(site.proxy, Fault.REPLY_LOST)
+    with pytest.raises(BackstopError):
+        store.claim(pay())
+    up(site.proxy)
+    gate = threading.Barrier(4)
+    answers: list[object] = []
+
+    def take() -> None:
+        gate.wait()
+        answers.append(store.claim(pay()))
+
+    # Threads share what is known of the claim, as a fork does at the moment of forking.
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(answer, Claim) for answer in answers) == 1
+    assert kinds(store) == ["EffectClaimed"]
+
+
 def test_a_query_that_breaks_off_goes_on_where_it_was(site: Site) -> None:
     store = site.store()
     for number in range(8):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from enum import Enum, auto
@@ -27,8 +27,19 @@ class Fault(Enum):
     """It is done; the answer says that nobody knows. Of a stream, half of it arrives."""
     LATE = auto()
     """It is done `Proxy.late_s` later, when the caller has given up waiting."""
+    DENIED = auto()
+    """It is refused: this caller may not."""
+    FULL = auto()
+    """It is refused: there is no room for it."""
     STALLED = auto()
     """It hangs for 51 s, or until the proxy ends, and never arrives."""
+
+
+_REFUSALS: Final[Mapping[Fault | None, grpc.StatusCode]] = {
+    Fault.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    Fault.DENIED: grpc.StatusCode.PERMISSION_DENIED,
+    Fault.FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
 
 
 class Proxy(grpc.GenericRpcHandler):  # type: ignore[misc]
@@ -86,8 +97,8 @@ class Proxy(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     def _before(self, name: str, context: Any) -> Fault | None:
         fault = self.fault(name)
-        if fault is Fault.UNAVAILABLE:
-            context.abort(grpc.StatusCode.UNAVAILABLE, "planned: refused")
+        if (code := _REFUSALS.get(fault)) is not None:
+            context.abort(code, "planned: refused")
         if fault is Fault.STALLED:
             self._ends.wait(_STALL_S)
             context.abort(grpc.StatusCode.UNAVAILABLE, "planned: stalled")
