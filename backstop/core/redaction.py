@@ -94,8 +94,8 @@ class Redaction:
 
         Raises `NoRedactionKey`, and `NotCanonical` for what has no canonical form.
         """
-        if not (fields := redacted_fields(declaration)):
-            return arguments
+        if not declaration.fields or not (fields := redacted_fields(declaration)):
+            return arguments  # on the path of every call
         return self._rewritten(arguments, declaration, fields, self._token)
 
     def told(self, tool: str, arguments: Mapping[str, object]) -> Mapping[str, object]:

@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -52,20 +52,22 @@ def _settle(store: Store, event: Settlement, claims: dict[str, Claim]) -> None:
         store.settle(event, claim=claims[event.key])
 
 
-def told_and_killed(url: str, story: str) -> None:
+def told_and_killed(url: str, story: str, **environment: str) -> None:
     """The same in a process that is then killed."""
-    _killed("tell", url, story)
+    _killed("tell", url, story, environment=environment)
 
 
-def pulled_and_killed(url: str, out: Path, row: int) -> None:
+def pulled_and_killed(url: str, out: Path, row: int, **environment: str) -> None:
     """A pull in a process that is killed on the way."""
-    _killed("pull", url, str(out), str(row))
+    _killed("pull", url, str(out), str(row), environment=environment)
     assert not out.exists()
 
 
-def _killed(*arguments: str) -> None:
+def _killed(*arguments: str, environment: Mapping[str, str]) -> None:
     command = [sys.executable, "-m", "tests.e2e.stored", *arguments]
-    ran = subprocess.run(command, cwd=ROOT, check=False, timeout=60)
+    ran = subprocess.run(
+        command, cwd=ROOT, check=False, timeout=60, env={**os.environ, **environment}
+    )
     assert ran.returncode == -signal.SIGKILL
 
 
