@@ -28,6 +28,7 @@ from backstop.adapters.records import (
     undecided,
 )
 from backstop.adapters.sqlite_database import Database, transaction
+from backstop.adapters.sqlite_erasing import rewrite, scrub
 from backstop.adapters.sqlite_file import Durability
 from backstop.adapters.sqlite_rows import Columns, Row, Values, event_of, line_of, row_of
 from backstop.adapters.stamps import Stamps, micros, seconds
@@ -44,7 +45,16 @@ from backstop.core.header import merged
 from backstop.core.lifecycle import Illegal, Life, Move, Phase, advance, move_of
 from backstop.core.sealing import encode
 from backstop.errors import BackstopError, LedgerError
-from backstop.ports import Answer, Claim, Clock, Liveness, Settlement, Stamped, Standing
+from backstop.ports import (
+    Answer,
+    Claim,
+    Clock,
+    Liveness,
+    Rewriting,
+    Settlement,
+    Stamped,
+    Standing,
+)
 
 _REMEMBERED: Final = 1 << 16
 """Of how many keys a store remembers that they are taken, and need no attempt at a first claim."""
@@ -104,12 +114,16 @@ class SqliteStore:
     def claim(self, intent: EffectClaimed) -> Claim | Answer:
         """Take the right to run `intent`, or say why not."""
         with self._file.at_work(synced=True) as db:
-            fresh = intent.key not in self._rows
-            if fresh and (claim := self._claim_fresh(db, intent)) is not None:
-                return claim
-            ruled = self._ruled(db, intent)[1]
-            if not isinstance(ruled, Granted | Doubtful):
-                return ruled
+            try:
+                if intent.key not in self._rows and (claim := self._claim_fresh(db, intent)):
+                    return claim
+            except sqlite3.OperationalError:
+                # What is on record is told even where nothing can be written.
+                if (answer := self._answer(db, intent)) is None:
+                    raise
+                return answer
+            if (answer := self._answer(db, intent)) is not None:
+                return answer
             with transaction(db):
                 return self._claim_known(db, intent)
 
@@ -156,6 +170,13 @@ class SqliteStore:
         with self._file.at_work() as db:
             self._close_off(db, at)
         return self._pulled(micros(at))
+
+    def rewrite(self, rewriting: Rewriting) -> None:
+        """Change all lines at once, or none; nothing of what was there stays in the files."""
+        with self._file.at_work(synced=True) as db:
+            with transaction(db):
+                rewrite(db, self._ledger, rewriting)
+            scrub(db)
 
     def _pulled(self, last: int) -> Iterator[Stamped]:
         with self._file.snapshot() as db:
@@ -233,6 +254,11 @@ class SqliteStore:
             self._rows.clear()
         self._rows.add(event.key)
         return _claim(event) if granted else None
+
+    def _answer(self, db: sqlite3.Connection, intent: EffectClaimed) -> Answer | None:
+        """What is said of a key that has a row; None if something has to be written first."""
+        _, ruled = self._ruled(db, intent)
+        return None if isinstance(ruled, Granted | Doubtful) else ruled
 
     def _claim_known(self, db: sqlite3.Connection, intent: EffectClaimed) -> Claim | Answer:
         while True:

@@ -12,16 +12,22 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from backstop.errors import BackstopError
+
+R = TypeVar("R")
 
 SCHEMA_VERSION: Final = 1
 BUSY_S: Final = 3.0
 """How long a write waits for others, in seconds, before it is refused."""
 
 _APPLICATION: Final = 0x426B7374  # "Bkst": tells our files from other programs' databases
+_EMPTY: Final = 0
+_FOREIGN: Final = -1
 _RETRY_S: Final = 0.01
+
+_SHUT: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR})
 
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 """How the kernel writes a blank, a tab, a line break or a backslash in a mount's name."""
@@ -82,7 +88,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise trouble(path, error) from error
     try:
-        _prepare(db, path)
+        _prepare(db, path, create=create)
     except sqlite3.Error as error:
         db.close()
         raise trouble(path, error) from error
@@ -103,13 +109,18 @@ def trouble(path: Path, error: sqlite3.Error) -> BackstopError:
             slug, why = "store-busy", f"another process holds it for more than {BUSY_S:g} s"
         case sqlite3.SQLITE_FULL:
             slug, why = "store-full", "there is no room left; make room and try again"
-        case sqlite3.SQLITE_READONLY:
+        case _ if code == sqlite3.SQLITE_READONLY or (code in _SHUT and not _writable(path)):
             slug, why = "store-read-only", "it may not be written; see to the rights of the file"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             slug, why = "store-damaged", "it is no SQLite database, or a damaged one; restore it"
         case _:
             slug, why = "store-unusable", "it cannot be opened, read or written"
     return BackstopError(f"{path}: {why} ({error}); nothing was changed", slug=slug)
+
+
+def _writable(path: Path) -> bool:
+    """SQLite makes files beside the database, so its folder counts as well."""
+    return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
 def _refuse_network(path: Path) -> None:
@@ -126,12 +137,20 @@ def _refuse_network(path: Path) -> None:
         )
 
 
-def _prepare(db: sqlite3.Connection, path: Path) -> None:
+def _prepare(db: sqlite3.Connection, path: Path, *, create: bool) -> None:
     # Others may be making the same file, and some of its locks do not wait by themselves.
-    _patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
-    if _version(db) == 0:
+    version = _patiently(lambda: _version(db))
+    if version == _EMPTY and create:
+        _patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
         _patiently(lambda: _create(db))
-    version = _version(db)
+        version = _version(db)
+    if version in {_EMPTY, _FOREIGN}:
+        raise BackstopError(
+            f"{path} is a database of something else; name the file that the agent writes to"
+            if version == _FOREIGN
+            else f"{path} holds nothing; name the file that the agent writes to",
+            slug="store-schema" if version == _FOREIGN else "store-missing",
+        )
     if version != SCHEMA_VERSION:
         raise BackstopError(
             f"{path} is a store of form {version}; this Backstop reads form {SCHEMA_VERSION}: use "
@@ -140,33 +159,31 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _patiently(act: Callable[[], object]) -> None:
+def _patiently(act: Callable[[], R]) -> R:
     deadline = time.monotonic() + BUSY_S
     while True:
         try:
-            act()
+            return act()
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(_RETRY_S)
-        else:
-            return
+        time.sleep(_RETRY_S)
 
 
 def _version(db: sqlite3.Connection) -> int:
-    """The version of the store's form; 0 for an empty file, -1 for another program's."""
+    """The version of the store's form."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application == _APPLICATION:
         return int(version)
-    return -1 if tables or version or application else 0
+    return _FOREIGN if tables or version or application else _EMPTY
 
 
 def _create(db: sqlite3.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
-        if _version(db) == 0:
+        if _version(db) == _EMPTY:
             for statement in _SCHEMA:
                 db.execute(statement)
     except BaseException:

@@ -141,7 +141,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def row_of(columns: Columns) -> Row:
-    """Raises `BackstopError` (``store-damaged``) for what cannot be read as it was written."""
+    """Raises `BackstopError` (``store-unreadable``) for what cannot be read as it was written."""
     number, phase, fence, process, since, claimed_at, settled_at, told = columns[:8]
     overrides, done, claimed, settled = columns[8:]
     since = claimed_at if since is None else since
@@ -176,7 +176,7 @@ def line_of(event: Event) -> bytes:
 
 
 def event_of(stamp: int, line: bytes) -> Event:
-    """A stored event with its time. Raises `BackstopError` (``store-damaged``)."""
+    """A stored event with its time. Raises `BackstopError` (``store-unreadable``)."""
     try:
         return msgspec.structs.replace(EVENT.decode(line), at=written(stamp))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -204,7 +204,7 @@ def lives_of(record: Record) -> Values:
 
 
 def header_of(line: bytes) -> Header:
-    """Raises `BackstopError` (``store-damaged``)."""
+    """Raises `BackstopError` (``store-unreadable``)."""
     try:
         return _HEADER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -221,5 +221,5 @@ def _damaged(line: bytes, error: Exception) -> BackstopError:
     return BackstopError(
         f"the store's row {line[:60]!r}… cannot be read ({error}): the effect is not run again; "
         "restore the row, or use the Backstop that wrote it",
-        slug="store-damaged",
+        slug="store-unreadable",
     )

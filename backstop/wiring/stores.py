@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from backstop.adapters.sqlite_file import Durability
 from backstop.clock import SystemClock
 from backstop.core.events import Header
 from backstop.errors import ConfigError, MissingExtra
@@ -39,7 +40,13 @@ def _opened(url: str, header: Header | None, agent: str, clock: Clock) -> Store:
         case "sqlite":
             from backstop.adapters.sqlite import SqliteStore
 
-            return SqliteStore(_file(url, parts), agent=agent, header=header, clock=clock)
+            return SqliteStore(
+                _file(url, parts),
+                agent=agent,
+                header=header,
+                clock=clock,
+                durability=_durability(url, parts),
+            )
         case "firestore":
             try:
                 from backstop.adapters.firestore import FirestoreStore
@@ -71,6 +78,18 @@ def _file(url: str, parts: SplitResult) -> Path:
     if parts.netloc or len(parts.path) < len("/x"):
         raise ConfigError(f"{url}: write sqlite:///FILE, with three slashes", slug="store-url")
     return Path(unquote(parts.path[1:]))
+
+
+def _durability(url: str, parts: SplitResult) -> Durability:
+    """``?durability=process`` gives up what ``power``, the default, keeps: see `Durability`."""
+    known = {f"durability={one.value}": one for one in Durability} | {"": Durability.POWER}
+    if parts.query not in known or parts.fragment:
+        raise ConfigError(
+            f"{url}: after the file only ?durability=power or ?durability=process may follow; "
+            "write %3F and %23 for ? and # in its name",
+            slug="store-url",
+        )
+    return known[parts.query]
 
 
 def _place(url: str, parts: SplitResult) -> tuple[str, str, str]:

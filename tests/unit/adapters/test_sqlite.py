@@ -1,0 +1,232 @@
+"""The SQLite store between processes: who owns what, for how long, and who sees it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from backstop.adapters.sqlite import SqliteStore
+from backstop.adapters.sqlite_file import Durability
+from backstop.clock import SystemClock
+from backstop.core.canon import CANON_VERSION
+from backstop.core.events import FORMAT, Header, RunOpened
+from backstop.core.lifecycle import Lives
+from backstop.errors import BackstopError, ConfigError
+from backstop.ports import Claim, Conflict, Held, InDoubt, Liveness, Recorded
+from backstop.wiring.stores import find_store, open_store
+from tests.contract.bench import AGENT, header
+from tests.contract.deeds import committed, done, doubted, granted, pay
+from tests.unit.adapters.sqlite_bench import opened, worker
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    with closing(opened(path)) as one:
+        yield one
+
+
+def in_child(act: Callable[[], str]) -> str:
+    """What a forked child says."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            said = act()
+        except BaseException as error:  # noqa: BLE001 - told to the parent
+            said = repr(error)
+        os.write(write, said.encode())
+        os._exit(0)
+    said = os.read(read, 1000).decode()  # not to the end: the child's own child has it open too
+    os.waitpid(child, 0)
+    os.close(write)
+    os.close(read)
+    return said
+
+
+def test_what_a_living_process_claimed_is_held(store: SqliteStore, path: Path) -> None:
+    with worker(path) as other:
+        assert other.ask("claim k1") == "Claim"
+        assert store.claim(pay("ours")) == Held(owner="theirs")
+        assert other.ask("commit k1") == "done"
+        assert isinstance(store.claim(pay("ours")), Recorded)
+
+
+def test_what_a_killed_process_claimed_is_in_doubt_at_once(store: SqliteStore, path: Path) -> None:
+    with worker(path) as other:
+        assert other.ask("claim k1") == "Claim"
+        other.kill()
+        answer = store.claim(pay("ours"))
+        assert isinstance(answer, InDoubt)
+        assert answer.gone
+        assert "theirs is gone" in answer.reason
+
+
+def test_a_stopped_process_keeps_its_claim_however_long_it_sleeps(
+    store: SqliteStore, path: Path
+) -> None:
+    with worker(path) as other:
+        assert other.ask("claim k1") == "Claim"
+        other.process.send_signal(signal.SIGSTOP)
+        assert store.claim(pay("ours")) == Held(owner="theirs")
+        other.process.send_signal(signal.SIGCONT)
+        assert other.ask("commit k1") == "done"
+
+
+def test_a_dead_process_stays_dead_once_its_lock_is_cleared_away(
+    store: SqliteStore, path: Path
+) -> None:
+    locks = path.with_name("ledger.db.owners")
+    with worker(path) as other:
+        other.ask("claim k1")
+        assert len(list(locks.glob("*.lock"))) == 1
+        other.kill()
+    with worker(path, "third") as other:
+        assert other.ask("claim k2") == "Claim"
+        assert len(list(locks.glob("*.lock"))) == 1
+        assert [one.owner for one in store.standings()] == [Liveness.GONE, Liveness.ALIVE]
+
+
+def test_a_lock_that_somebody_removed_does_not_end_its_owner(
+    store: SqliteStore, path: Path
+) -> None:
+    with worker(path) as other:
+        other.ask("claim k1")
+        for lock in path.with_name("ledger.db.owners").iterdir():
+            lock.unlink()
+        assert store.claim(pay("ours")) == Held(owner="theirs")
+        other.kill()
+        assert isinstance(store.claim(pay("ours")), InDoubt)
+
+
+def test_a_forked_child_is_an_owner_of_its_own(store: SqliteStore, path: Path) -> None:
+    granted(store, pay("parent"))
+
+    def act() -> str:
+        granted(store, pay("child", key="k2"))
+        return type(store.claim(pay("child"))).__name__
+
+    assert in_child(act) == "Held"
+    assert isinstance(store.claim(pay("parent", key="k2")), InDoubt)
+    assert store.claim(pay("other")) == Held(owner="parent")
+    claim = Claim(run="r1", key="k1", owner="parent", fence=1)
+    store.settle(committed(claim), claim=claim)
+
+
+def test_a_child_that_lives_on_does_not_keep_its_dead_parent_alive(
+    store: SqliteStore, path: Path
+) -> None:
+    read, write = os.pipe()
+
+    def act() -> str:
+        with closing(opened(path)) as mine:
+            granted(mine, pay("parent"))
+            if os.fork() == 0:  # it outlives its parent until the pipe is closed
+                os.close(write)
+                os.read(read, 1)
+                os._exit(0)
+        return "claimed"
+
+    assert in_child(act) == "claimed"
+    answer = store.claim(pay("ours"))
+    os.close(write)
+    os.close(read)
+    assert isinstance(answer, InDoubt)
+    assert answer.gone
+
+
+def test_of_four_processes_one_is_granted_each_key(path: Path) -> None:
+    keys = [f"k{number}" for number in range(25)]
+    with ExitStack() as stack:
+        others = [stack.enter_context(worker(path, f"owner-{n}")) for n in range(4)]
+        for other in others:
+            for key in keys:
+                other.say(f"claim {key}")
+        answers = Counter((other.hear(), key) for other in others for key in keys)
+    assert answers == Counter(
+        {("Claim", key): 1 for key in keys} | {("Held", key): 3 for key in keys}
+    )
+
+
+def test_eight_threads_share_a_store(store: SqliteStore) -> None:
+    faults: list[BaseException] = []
+
+    def act(name: str) -> None:
+        try:
+            for number in range(20):
+                done(store, pay(name, key=f"{name}-{number}"))
+                assert isinstance(store.claim(pay("x", key=f"{name}-{number}")), Recorded)
+                store.append(RunOpened(run=f"{name}-{number}", at=""))
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            faults.append(error)
+
+    threads = [Thread(target=act, args=(f"owner-{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    lives = Lives(guarded=True)
+    told = list(store.read())
+    assert [lives.follow(event) for event in told] == [None] * len(told)
+    assert len(told) == 8 * 20 * 3
+
+
+def test_one_file_holds_the_ledgers_of_several_agents(store: SqliteStore, path: Path) -> None:
+    theirs = Header(format=FORMAT, agent="buyer", canon=CANON_VERSION, tenant="t")
+    with closing(SqliteStore(path, agent="buyer", header=theirs, clock=SystemClock())) as other:
+        done(store, pay())
+        assert list(other.read()) == []
+        assert isinstance(other.claim(pay("ours", fingerprint="f2")), Claim)
+        assert isinstance(store.claim(pay("ours", fingerprint="f2")), Conflict)
+        assert (store.header.agent, other.header) == (AGENT, theirs)
+
+
+def test_s09_a_result_that_cannot_be_read_is_no_reason_to_run_again(
+    store: SqliteStore, path: Path
+) -> None:
+    """S09: the row stays committed."""
+    done(store, pay())
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE effects SET settled = substr(settled, 1, 40)")
+    for view in (store, opened(path)):
+        with closing(view), pytest.raises(BackstopError) as caught:
+            view.claim(pay("ours"))
+        assert caught.value.slug == "store-unreadable"
+    with closing(sqlite3.connect(path)) as raw:
+        assert raw.execute("SELECT phase, fence FROM effects").fetchall() == [("committed", 1)]
+
+
+def test_what_outlives_power_is_chosen_in_the_url(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/led%20ger%3F.db"
+    for asked in ("", "?durability=power", f"?durability={Durability.PROCESS}"):
+        store = open_store(url + asked, header=header())
+        assert isinstance(store, SqliteStore)
+        store.append(RunOpened(run=asked or "r", at=""))
+        store.close()
+    assert (tmp_path / "led ger?.db").exists()
+    found = find_store(url, agent=AGENT)
+    assert len(list(found.read())) == 3
+    for wrong in ("?durability=none", "?x=1", "#x"):
+        with pytest.raises(ConfigError) as caught:
+            open_store(url + wrong, header=header())
+        assert caught.value.slug == "store-url"
+
+
+def test_a_person_may_decide_without_being_an_owner(store: SqliteStore, path: Path) -> None:
+    claim = granted(store, pay())
+    store.settle(doubted(claim), claim=claim)
+    with closing(SqliteStore(path, agent=AGENT, header=None, clock=SystemClock())) as person:
+        assert [one.phase.value for one in person.standings()] == ["in doubt"]
+        assert len(list(path.with_name("ledger.db.owners").glob("*.lock"))) == 1
