@@ -24,6 +24,9 @@ NOTHING: Final = msgspec.Raw(b"null")
 BY_AGENT: Final = "agent"
 """Who blocked a call that the agent itself answered, or holds until a person confirms it."""
 
+BY_PERSON: Final = "person"
+"""Who blocked a call that was declined when the agent asked for a confirmation."""
+
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledger"):
     """First line: whose ledger it is and under which rules it was written.

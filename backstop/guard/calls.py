@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +11,7 @@ import msgspec
 
 from backstop.adk.flow import CONFIRM
 from backstop.core.canon import NotCanonical, canonical
-from backstop.core.events import BY_AGENT, CallBlocked, EffectClaimed, Failure, ToolRead
+from backstop.core.events import CallBlocked, EffectClaimed, Failure, ToolRead
 from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
 from backstop.core.redaction import NO_KEY, NoRedactionKey, Redaction
 from backstop.errors import BackstopError, IdentityError
@@ -46,14 +45,19 @@ def within() -> str:
     return _WITHIN.get()
 
 
-@contextmanager
-def inside(call: Call) -> Iterator[None]:
-    """What is asked for in here is asked by the body of `call`."""
-    token = _WITHIN.set(call.named.key)
-    try:
-        yield
-    finally:
-        _WITHIN.reset(token)
+class inside:  # noqa: N801 - reads as the `with` block that it makes; a class, as it is on the path of every call
+    """What is asked for in this block is asked by the body of `call`."""
+
+    __slots__ = ("_key", "_token")
+
+    def __init__(self, call: Call) -> None:
+        self._key = call.named.key
+
+    def __enter__(self) -> None:
+        self._token = _WITHIN.set(self._key)
+
+    def __exit__(self, *_: object) -> None:
+        _WITHIN.reset(self._token)
 
 
 def name_call(
@@ -134,8 +138,8 @@ def read_of(
     )
 
 
-def blocked_by_agent(call: Call, journal: Journal) -> CallBlocked:
-    """The row of a call that the agent itself answered, or holds until a person confirms it."""
+def blocked(call: Call, journal: Journal, *, by: str) -> CallBlocked:
+    """The row of a call that `by` kept from its tool."""
     return CallBlocked(
         run=call.attempt.run,
         at="",
@@ -143,7 +147,7 @@ def blocked_by_agent(call: Call, journal: Journal) -> CallBlocked:
         step=call.attempt.step,
         tool=call.tool,
         key=call.named.key,
-        by=BY_AGENT,
+        by=by,
         attempt=call.attempt.number,
         agent=call.agent,
         call=call.id,

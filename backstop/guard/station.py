@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -102,13 +102,25 @@ class _Case:
         return InDoubt(reason=f"it ran, and that could not be put on record: {error}")
 
 
+class Learner(Protocol):
+    """Takes in tools that nobody knew of when the guard was set up."""
+
+    def knows(self, tool: Any) -> bool:
+        """Is what is declared of the tool registered with the store?"""
+        ...
+
+    def learn(self, tool: Any) -> None:
+        """Register it. Raises what the store raises."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Station:
     """Where one agent's calls are served.
 
     `safety` says what is known of tools, `unsaid` what holds for all others. `observing` says
-    that nothing is refused: what would have been is written down. `learn` takes in a tool that
-    is about to be called.
+    that nothing is refused: what would have been is written down. `learner` takes in tools that
+    become known when they are called; None if all are known.
     """
 
     journal: Journal
@@ -116,7 +128,7 @@ class Station:
     unsaid: Safety = _UNSAID
     observing: bool = False
     turns: Turns = field(default_factory=Turns)
-    learn: Callable[[Any], None] = lambda _: None
+    learner: Learner | None = None
     _old: OldKeys = field(init=False)
 
     def __post_init__(self) -> None:

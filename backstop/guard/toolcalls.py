@@ -14,11 +14,11 @@ import msgspec
 from backstop.adk.arming import agent_of
 from backstop.adk.control import is_control
 from backstop.adk.flow import note, redo, since
+from backstop.core.events import BY_AGENT, BY_PERSON
 from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import (
     Call,
-    blocked_by_agent,
     inside,
     name_call,
     produced,
@@ -72,7 +72,7 @@ async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt |
         known = station.journal.declarations
         return await _unguarded(asked, known, NOWHERE, observing=station.observing)
     try:
-        await off_loop(station.journal.store, partial(station.learn, asked.tool))
+        await _learned(asked.tool, station)
     except BackstopError as error:
         attempt.refusals.append(f"{asked.tool.name}: {error}")
         known = station.journal.declarations
@@ -88,6 +88,8 @@ async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt |
             attempt.refusals.append(call)
         return await _unguarded(asked, {declared.tool: declared}, call, observing=station.observing)
     vars(asked.context)[_REACHED] = True
+    if call.declaration.effect and _is_declined(asked.context) and not station.observing:
+        return await _declined(call, station)
     if not call.declaration.effect:
         if taken is not None and isinstance(capability, Keyed):
             asked.args[capability.param] = taken
@@ -103,6 +105,25 @@ async def _unguarded(
     if observing or (declared is not None and not declared.effect):
         return await asked.run()
     return refused(why)
+
+
+async def _learned(tool: Any, station: Station) -> None:
+    learner = station.learner
+    if learner is not None and not learner.knows(tool):
+        await off_loop(station.journal.store, partial(learner.learn, tool))
+
+
+def _is_declined(context: Any) -> bool:
+    """Whether a person was asked about this very call, and said no."""
+    answer = getattr(context, "tool_confirmation", None)
+    return answer is not None and answer.confirmed is False
+
+
+async def _declined(call: Call, station: Station) -> Any:
+    """A no is no advice: the tool is not asked what it thinks of it."""
+    call.attempt.due[call.tool] -= 1
+    await written(station.journal.store, blocked(call, station.journal, by=BY_PERSON))
+    return refused("a person declined it; nothing was done")
 
 
 async def _effect(asked: Asked, call: Call, station: Station) -> Any:
@@ -169,7 +190,7 @@ async def tell_unreached(asked: Asked, result: Any, station: Station, attempt: A
         await _steered(station, call, result)
     elif call.declaration.effect:
         attempt.due[call.tool] -= 1
-        await written(station.journal.store, blocked_by_agent(call, station.journal))
+        await written(station.journal.store, blocked(call, station.journal, by=BY_AGENT))
 
 
 async def _steered(station: Station, call: Call, result: Any) -> None:

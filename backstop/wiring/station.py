@@ -156,7 +156,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
         safety=tools.safety(),
         unsaid=NO_SAFETY,
         observing=settings.observing,
-        learn=_Learner(url=url, header=header, store=store, known=known),
+        learner=_Learner(url=url, header=header, store=store, known=known),
     )
 
 
@@ -199,11 +199,13 @@ class _Learner:
         self._known = known
         self._met = {name for name, declared in known.items() if declared.schema}
 
-    def __call__(self, tool: Any) -> None:
+    def knows(self, tool: Any) -> bool:
+        """Is what is declared of the tool registered?"""
+        return tool.name in self._met
+
+    def learn(self, tool: Any) -> None:
         """Know `tool` from now on. Raises what the store raises."""
         name = tool.name
-        if name in self._met:
-            return
         declared = _with_schema(self._known.get(name) or Declaration(tool=name), schema_of(tool))
         header = msgspec.structs.replace(
             self._header,
