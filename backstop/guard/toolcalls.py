@@ -19,6 +19,7 @@ from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import (
     Call,
+    blocked,
     inside,
     name_call,
     produced,
