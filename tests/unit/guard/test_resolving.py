@@ -19,8 +19,8 @@ from backstop.core.events import (
 )
 from backstop.core.lifecycle import Phase
 from backstop.errors import BackstopError
-from backstop.guard.resolving import Word, find, may_run, resolve
-from backstop.ports import Answer, Claim, Liveness, Recorded, Refused, Standing
+from backstop.guard.resolving import Word, find, resolve
+from backstop.ports import Answer, Claim, Recorded, Refused
 
 YES = Word(to="committed", by="person:ana", reason="seen", result=msgspec.Raw(b'{"id":7}'))
 NO = Word(to="failed", by="person:ana", reason="the bank says no")
@@ -34,7 +34,11 @@ class World:
     def __init__(self) -> None:
         self.time = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
         self.dead: set[str] = set()
-        self.store = MemoryStore(clock=self, is_alive=lambda owner: owner not in self.dead)
+        self.unseen = False
+        self.store = MemoryStore(clock=self, is_alive=self.seen)
+
+    def seen(self, owner: str) -> bool | None:
+        return None if self.unseen else owner not in self.dead
 
     def now(self) -> datetime:
         return self.time
@@ -43,7 +47,12 @@ class World:
         self.time += timedelta(seconds=seconds)
 
     def claim(
-        self, key: str = "ab12cd", *, settle_s: float = 0, override: str | None = None
+        self,
+        key: str = "ab12cd",
+        *,
+        settle_s: float = 0,
+        lease_s: float = 0,
+        override: str | None = None,
     ) -> Claim:
         intent = EffectClaimed(
             run="r1",
@@ -54,6 +63,7 @@ class World:
             fingerprint="f1",
             owner="alice",
             settle_s=settle_s,
+            lease_s=lease_s,
             override=override,
         )
         claim = self.store.claim(intent)
@@ -138,6 +148,24 @@ def test_an_effect_whose_owner_lives_cannot_be_resolved(world: World) -> None:
     world.claim()
     for word in (YES, NO, FORCED):
         assert "alice has it, it is alive" in world.refused("effect-running", "ab", word)
+
+
+def test_of_an_owner_that_nobody_can_see_only_the_lease_tells(world: World) -> None:
+    world.unseen = True
+    world.claim(lease_s=300)
+    world.wait(100)
+    assert "its lease ends in 200 s" in world.refused("effect-running", "ab", NO)
+    world.wait(200)
+    assert resolve(world.store, "ab", NO).phase is Phase.FAILED
+
+
+def test_i5_a_retry_is_refused_where_nobody_can_see_whether_the_owner_lives(world: World) -> None:
+    """I5: a REOPEN of what may still be going on needs a person's force."""
+    world.unseen = True
+    world.doubt()
+    world.wait(3600)
+    assert "cannot be seen from here" in world.refused("effect-owner", "ab", AGAIN)
+    assert resolve(world.store, "ab", FORCED).phase is Phase.REOPENED
 
 
 def test_an_effect_whose_owner_is_gone_is_doubted_first(world: World) -> None:
@@ -228,18 +256,3 @@ def test_an_effect_that_failed_for_now_between_two_looks_is_given_back(world: Wo
         resolve(world.store, "ab", YES)
     assert caught.value.slug == "effect-not-in-doubt"
     assert find(world.store, "ab").phase is Phase.RETRYABLE
-
-
-def test_an_owner_that_nobody_can_see_may_still_be_at_it(world: World) -> None:
-    world.doubt()
-    seen = find(world.store, "ab")
-    assert not may_run(seen)
-    unseen = Standing(
-        claimed=seen.claimed,
-        phase=seen.phase,
-        fence=seen.fence,
-        owner=Liveness.UNKNOWN,
-        since_s=3600,
-        settled=seen.settled,
-    )
-    assert may_run(unseen)

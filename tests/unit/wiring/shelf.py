@@ -17,7 +17,7 @@ from typing import Final
 
 from backstop.core.sealing import encode
 from backstop.ports import Stamped
-from backstop.wiring.pulling import Pulled, pull
+from backstop.wiring.pulling import Progress, Pulled, pull
 from tests.dsl import scenario
 
 NOW: Final = datetime(2026, 3, 2, 6, 0, 0, 123456, tzinfo=UTC)
@@ -78,7 +78,13 @@ class Shelf:
 
 
 def pulled(
-    shelf: Shelf, out: Path, *, at: datetime | None = None, now: datetime = NOW, agent: str = "desk"
+    shelf: Shelf,
+    out: Path,
+    *,
+    at: datetime | None = None,
+    now: datetime = NOW,
+    agent: str = "desk",
+    progress: Progress | None = None,
 ) -> Pulled:
     return pull(
         shelf,
@@ -87,6 +93,7 @@ def pulled(
         out=out,
         at=at,
         now=now,
+        progress=progress,
     )
 
 

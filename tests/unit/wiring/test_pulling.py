@@ -51,6 +51,12 @@ def test_the_parts_become_the_ledger_in_its_order(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_whoever_watches_is_told_of_each_part(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    pulled(Shelf(), tmp_path / "l.jsonl", progress=lambda done, total: told.append((done, total)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
 def test_without_a_time_it_is_the_last_millisecond_that_is_over(tmp_path: Path) -> None:
     shelf = Shelf()
     assert pulled(shelf, tmp_path / "l.jsonl").at == "2026-03-02T06:00:00.122000+00:00"
