@@ -57,7 +57,6 @@ __all__ = [
     "pointer_token",
     "render",
     "short",
-    "spelled",
 ]
 
 CANON_VERSION: Final = 1
@@ -290,23 +289,6 @@ def canonical(value: object, *, size: int = MAX_SIZE) -> str:
     value again.
     """
     return _text(value, 0, Room(size))
-
-
-_SPELL_THEMSELVES: Final = frozenset({str, int, bool, type(None)})
-
-
-def spelled(value: object) -> tuple[str, Json]:
-    """The canonical text of a Python value, and what ``parse`` of it is; raises as it does."""
-    text = canonical(value)
-    # Flat and plain, as most calls are: reading the text back could give nothing else.
-    if (
-        type(value) is dict
-        and text.isascii()
-        and {str}.issuperset(map(type, value))
-        and _SPELL_THEMSELVES.issuperset(map(type, value.values()))
-    ):
-        return text, {name: value[name] for name in sorted(value)}
-    return text, parse(text)
 
 
 def _text(value: Any, depth: int, room: Room) -> str:  # noqa: ANN401  # exact types, for speed

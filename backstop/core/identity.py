@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import msgspec
 
-from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, short, spelled
+from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, short
 from backstop.core.coercion import left_alone
 from backstop.core.fields import (
     HIDDEN,
@@ -39,6 +39,7 @@ from backstop.core.fields import (
     picked,
     without,
 )
+from backstop.core.plain import spelled, text_of
 from backstop.errors import IdentityError
 
 
@@ -101,6 +102,14 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     def left_alone(self) -> dict[str, frozenset[type]]:
         """By parameter: types of which the schema changes no value."""
         return left_alone(self.schema)
+
+    def leaves(self, members: Mapping[str, Json]) -> bool:
+        """Does the schema change none of these arguments?"""
+        alone = self.left_alone
+        for name, value in members.items():  # noqa: SIM110 - on the path of every call
+            if type(value) not in alone.get(name, ()):
+                return False
+        return True
 
     def is_optional(self, name: str) -> bool:
         """Does the schema know this parameter, and not require it?"""
@@ -308,8 +317,7 @@ class _Call:
     def _seen(self, members: dict[str, Json]) -> dict[str, Json]:
         """What the arguments say, whether they came as values or as the texts of values."""
         declared = self.declaration
-        alone = declared.left_alone
-        if declared.schema and any(type(v) not in alone.get(n, ()) for n, v in members.items()):
+        if declared.schema and not declared.leaves(members):
             read = coerce(members, declared.schema)
             members = read if isinstance(read, dict) else members
         return opened(members, declared.fields) if declared.fields else members
@@ -396,9 +404,10 @@ class _Call:
         declared = self.declaration
         scope = declared.scope or Scope.RUN
         nth = self._occurrence(step) if occurrence is None else occurrence
-        where = {Scope.RUN: run, Scope.STEP: [run, step], Scope.AGENT: ""}[scope]
-        within = f'"{scope.value}",{canonical(where)},{canonical(nth)}'
-        named = f"{_key_of(namespace, declared.tool)}{canonical(identity)},{within}]"
+        where = run if scope is Scope.RUN else [run, step] if scope is Scope.STEP else ""
+        before = _before(namespace.agent, namespace.app, namespace.tenant, declared.tool)
+        counted = "0" if nth is _FIRST else canonical(nth)
+        named = f'{before}{text_of(identity)},"{scope.value}",{text_of(where)},{counted}]'
         compared = self.text
         if not self.is_as_passed:
             compared = canonical(without(self.arguments, declared.fields, GENERATED))
@@ -415,18 +424,23 @@ class _Call:
     def _occurrence(self, step: str) -> Json:
         name = self.declaration.occurrence
         if name is None:
-            return 0
+            return _FIRST
         value = step if name == "step" else self.arguments.get(name)
         return 0 if value is None else value
 
 
+_FIRST: Final = 0
+"""The occurrence of a call that tells no repeats apart."""
+
+
 @lru_cache(maxsize=1024)  # an agent has few tools, and very many calls
-def _key_of(namespace: Namespace, tool: str) -> str:
+def _before(agent: str, app: str, tenant: str, tool: str) -> str:
     """What a key's text begins with, up to the identity (K1)."""
-    owner = [namespace.agent, namespace.app, namespace.tenant]
-    return f"{canonical(['backstop.key', CANON_VERSION, owner, tool])[:-1]},"
+    return f"{canonical(['backstop.key', CANON_VERSION, [agent, app, tenant], tool])[:-1]},"
 
 
 def _overrides(members: dict[str, Json], declaration: Declaration) -> dict[str, Json] | None:
+    if not declaration.fields:
+        return None
     given = picked(members, declaration.fields, OVERRIDE)
     return {name: value for name, value in given.items() if value not in (None, False, "")} or None

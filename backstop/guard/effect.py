@@ -293,7 +293,7 @@ def _wrapped(declared: Declared, signature: inspect.Signature) -> Callable[..., 
             {
                 name: value
                 for name, value in given.items()
-                if name not in left_out and not _is_framework(type(value))
+                if name not in left_out and not _is_framework(type(value))  # type: ignore[arg-type]  # classes hash
             }
         )
 
@@ -352,5 +352,6 @@ def _is_context(annotation: object) -> bool:
     return "google.adk." in str(annotation) and _CONTEXT.search(str(annotation)) is not None
 
 
+@functools.cache  # of types there are few, and calls are many
 def _is_framework(kind: type) -> bool:
     return kind.__module__.startswith("google.adk.")

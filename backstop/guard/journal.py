@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import msgspec
 
-from backstop.core.canon import canonical
 from backstop.core.events import (
     NOTHING,
     AttemptEnded,
@@ -25,6 +24,7 @@ from backstop.core.events import (
     StepStarted,
 )
 from backstop.core.identity import Declaration, Namespace
+from backstop.core.plain import text_of
 from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import BackstopError
 from backstop.ports import Records
@@ -32,7 +32,7 @@ from backstop.ports import Records
 
 def raw(value: object) -> msgspec.Raw:
     """`value` as canonical JSON; raises `NotCanonical` for what has no such form."""
-    return NOTHING if value is None else msgspec.Raw(canonical(value).encode())
+    return NOTHING if value is None else msgspec.Raw(text_of(value).encode())
 
 
 def as_sent(value: object) -> msgspec.Raw:

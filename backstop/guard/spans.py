@@ -26,6 +26,8 @@ def ids() -> dict[str, str]:
 
 def mark(call: Call, outcome: str, *, fence: int) -> None:
     """Put what became of a call on the current span, which is the tool's; 0 is no fence."""
+    if not call.trace:  # nobody traces
+        return
     span = otel.get_current_span()
     if not span.is_recording():
         return

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse, spelled
+from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse
 from backstop.core.coercion import coerce, left_alone
 from backstop.core.identity import Declaration, Namespace, identify
-from tests.property.strategies import arguments, coercible, json_values, names, objects, schemas
+from backstop.core.plain import spelled, text_of
+from tests.property.strategies import (
+    arguments,
+    coercible,
+    json_values,
+    names,
+    objects,
+    schemas,
+)
+
+ANY_TEXT = st.text(st.characters(max_codepoint=0x17F), max_size=12)
 
 
 @given(json_values)
@@ -19,6 +30,58 @@ def test_what_is_spelled_is_the_text_and_what_the_text_says(value: Json) -> None
     assert text == canonical(value)
     assert read == parse(text)
     assert canonical(read) == text
+
+
+@given(st.dictionaries(ANY_TEXT, ANY_TEXT | st.integers() | st.booleans() | st.none(), max_size=6))
+def test_what_is_flat_has_one_text_by_the_short_way_and_the_long(value: dict[str, Any]) -> None:
+    assert text_of(value) == canonical(value)
+    assert spelled(value) == (canonical(value), parse(canonical(value)))
+
+
+def test_every_sign_of_ascii_is_written_alike_by_the_short_way_and_the_long() -> None:
+    signs = [chr(code) for code in range(128)]
+    assert [text_of(sign) for sign in signs] == [canonical(sign) for sign in signs]
+    named = {f"{sign}{sign}a": sign for sign in signs}
+    assert text_of(named) == canonical(named)
+
+
+@given(st.integers(min_value=60, max_value=70), st.integers(min_value=-2, max_value=2))
+def test_numbers_about_64_bits_are_exact(bits: int, more: int) -> None:
+    assert text_of({"n": 2**bits + more}) == f'{{"n":{2**bits + more}}}'
+    assert text_of({"n": -(2**bits) + more}) == f'{{"n":{-(2**bits) + more}}}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": "\ud800"},
+        {"\udc00": 1},
+        "\ud800",
+        {1: "a"},
+        {"a": float("nan")},
+        {"n": 10**4000},
+        {"n": 10**5000},
+    ],
+)
+def test_what_has_no_spelling_is_refused_by_the_short_way_too(value: object) -> None:
+    with pytest.raises(NotCanonical):
+        text_of(value)
+    with pytest.raises(NotCanonical):
+        spelled(value)
+
+
+class Loud(str):
+    """A text that says something else when it is asked."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self.upper()
+
+
+def test_texts_of_other_kinds_go_the_long_way() -> None:
+    assert text_of({"a": Loud("x")}) == canonical({"a": Loud("x")})
+    assert text_of({Loud("a"): "x"}) == canonical({Loud("a"): "x"})
 
 
 @given(st.dictionaries(names, schemas, min_size=1, max_size=3), st.data())

@@ -1,0 +1,52 @@
+"""The canonical text by a short way, for what is flat and plain, as most calls and results are.
+
+Texts, whole numbers, truths and nulls by name, all in ASCII, are spelled by the canonical form
+as by every writer of JSON that sorts its names, so the fastest one does it. All else goes the
+long way, and so does what has to be refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from backstop.core.canon import Json, canonical, parse
+from backstop.core.spelling import MAX_DIGITS
+
+_PLAIN: Final = frozenset({str, int, bool, type(None)})
+_NAMES: Final = frozenset({str})
+_SHORT: Final = MAX_DIGITS
+"""Bytes of text in which no limit of the canonical form is reached."""
+
+_WRITTEN: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+def text_of(value: object) -> str:
+    """``canonical`` of a Python value; raises as it does."""
+    return _plain(value) or canonical(value)
+
+
+def spelled(value: object) -> tuple[str, Json]:
+    """``canonical`` of a Python value, and what ``parse`` of that is; raises as they do."""
+    text = _plain(value)
+    if text is not None and type(value) is dict:
+        return text, {name: value[name] for name in sorted(value)}
+    text = canonical(value)
+    return text, parse(text)
+
+
+def _plain(value: object) -> str | None:
+    """The text of what is flat and plain; None for all else."""
+    if type(value) is dict:
+        if not (
+            _NAMES.issuperset(map(type, value)) and _PLAIN.issuperset(map(type, value.values()))
+        ):
+            return None
+    elif type(value) is not str:
+        return None
+    try:
+        text = _WRITTEN(value)
+    except ValueError:  # a number of absurd length, half a character
+        return None
+    return text.decode() if text.isascii() and len(text) < _SHORT else None
