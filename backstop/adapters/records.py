@@ -95,7 +95,7 @@ def ruling(
     """What a store has to do with a claim on `intent`. `owner` is that of the claim in force."""
     if record is None:
         return _granted(None, intent)
-    if record.claimed.fingerprint != intent.fingerprint:
+    if record.claimed.fingerprint != intent.fingerprint and not _is_free(record):
         return Conflict(fingerprint=record.claimed.fingerprint, args=record.claimed.args)
     if record.done is not None and _asked_before(record, intent.override):
         return _recorded(record.done)
@@ -110,6 +110,12 @@ def ruling(
             return _executing(record, owner(), now)
         case _:
             return _granted(record, intent)
+
+
+def _is_free(record: Record) -> bool:
+    # Nothing has happened under this key: whoever corrects the arguments is not in conflict
+    # with a call that its tool turned away.
+    return record.life.phase is Phase.RETRYABLE and record.done is None
 
 
 def _executing(record: Record, owner: Liveness, now: Callable[[], float]) -> Held | Doubtful:

@@ -18,6 +18,7 @@ from backstop.core.canon import Json, NotCanonical, canonical, parse
 from backstop.core.events import EffectFailed, Failure, Header
 from backstop.core.identity import Declaration, Namespace, identify, rekey
 from backstop.core.keying import respelled
+from backstop.core.lifecycle import Phase
 from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import IdentityError
 from backstop.guard.calls import Call
@@ -75,6 +76,10 @@ class OldKeys:
             elif _moved_to(found) in ours:
                 continue  # barred for a name that is looked up by itself
             elif (same := self._is_same(found, former, call, header)) is not None:
+                if not same and found.phase is Phase.RETRYABLE:
+                    # Nothing happened there, and what is asked for now has other arguments.
+                    bars += [former] if self._may_be_kept(former, call) else []
+                    continue
                 return Known(call=_named_as(former, found, header) if same else former)
         return Known(call=call, bars=tuple(bars))
 

@@ -72,6 +72,20 @@ def test_an_effect_that_failed_for_now_is_claimed_again_at_a_higher_fence(bench:
     assert granted(bench.store, pay("bob")).fence == 2
 
 
+def test_f22_an_effect_that_failed_for_now_may_be_claimed_with_other_arguments(
+    bench: Bench,
+) -> None:
+    """F22: nothing has happened, so whoever corrects the arguments is in no conflict."""
+    claim = granted(bench.store, pay())
+    bench.store.settle(failed(claim, final=False), claim=claim)
+    other = granted(bench.store, pay("bob", fingerprint="f2", args=msgspec.Raw(b'{"to":"b"}')))
+    bench.store.settle(committed(other), claim=other)
+    assert isinstance(bench.store.claim(pay("carol", fingerprint="f2")), Recorded)
+    assert bench.store.claim(pay("carol")) == Conflict(
+        fingerprint="f2", args=msgspec.Raw(b'{"to":"b"}')
+    )
+
+
 def test_an_effect_that_failed_for_good_answers_with_its_failure(bench: Bench) -> None:
     claim = granted(bench.store, pay())
     bench.store.settle(failed(claim, final=True), claim=claim)

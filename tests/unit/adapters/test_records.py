@@ -136,6 +136,20 @@ def test_other_arguments_are_a_conflict_whatever_the_phase() -> None:
     )
 
 
+def test_f22_what_certainly_did_not_happen_may_be_tried_with_other_arguments() -> None:
+    """F22, G1: `update{R,A}` failed, `update{R,B}` is no conflict with it."""
+    record = settled(granted(None, pay()), failed(granted(None, pay()), final=False))
+    again = granted(record, pay(fingerprint="g"))
+    assert (again.claimed.fingerprint, again.life.fence) == ("g", 2)
+
+
+def test_a_repeat_that_failed_for_now_does_not_free_what_was_done_before_it() -> None:
+    record = granted(None, pay())
+    record = granted(settled(record, paid(record)), pay(override=AGAIN))
+    record = settled(record, failed(record, final=False))
+    assert isinstance(ruled(record, pay(fingerprint="g")), Conflict)
+
+
 def test_a_running_claim_holds_others_and_nobody_looks_at_the_clock() -> None:
     record = granted(None, pay())
     assert ruled(record, pay("bob"), owner=Liveness.ALIVE) == Held(owner="alice")

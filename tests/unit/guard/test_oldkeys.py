@@ -278,6 +278,22 @@ def test_k03_where_the_new_rule_cannot_name_a_row_the_former_ones_word_stands() 
     assert world.out == ["acme"]
 
 
+def test_k03_what_failed_for_now_with_other_arguments_is_begun_under_the_new_rule() -> None:
+    """K3: nothing has happened under the old key, and nobody shall make it happen there."""
+
+    def refused() -> Produced:
+        raise ConnectionRefusedError
+
+    world = World()
+    old = world.version(PLAIN)
+    with pytest.raises(ConnectionRefusedError):
+        old.asks(vendor="Acme", amount=1, body=refused)
+    assert world.version(SLUG).asks(vendor="Acme", amount=2) == done(1)
+    assert isinstance(old.asks(vendor="Acme", amount=2), Held)
+    assert world.out == ["Acme"]
+    verify(world.ledger(), name="tried.jsonl")
+
+
 def test_k03_an_effect_in_doubt_or_at_work_under_the_old_key_is_not_begun_again() -> None:
     """K3: held and in doubt answer as well as committed."""
 
