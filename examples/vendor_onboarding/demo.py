@@ -57,7 +57,9 @@ FULL: Final = Plan(
     crashes=((_ORDER, "after"), (_REMINDER, "before")),
 )
 SMALL: Final = Plan(
-    ticks={"mueller": 2, "lodz": 3}, crashes=((_WELCOME, "after"), (_REMINDER, "before"))
+    ticks={"mueller": 2, "lodz": 3},
+    crashes=((_WELCOME, "after"), (_REMINDER, "before")),
+    brief=True,
 )
 
 
