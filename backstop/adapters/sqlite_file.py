@@ -120,7 +120,7 @@ def trouble(path: Path, error: sqlite3.Error) -> BackstopError:
 
 def _writable(path: Path) -> bool:
     """SQLite makes files beside the database, so its folder counts as well."""
-    return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+    return all(os.access(one, os.W_OK) for one in (path.parent, path) if one.exists())
 
 
 def _refuse_network(path: Path) -> None:
