@@ -17,6 +17,9 @@ from backstop.ports import Stamped
 
 _DIGITS: Final = "0123456789abcdef"
 _MILLISECOND: Final = 1_000
+_PATIENCE_S: Final = 120.0
+"""Nobody waits for a snapshot as for an answer, and an emulator sorts all before it tells any."""
+
 _WHOLE: Final = "all"
 _AHEAD: Final = 10_000_000
 """Microseconds by which our clock may go before the server's; then the server is waited for."""
@@ -70,7 +73,7 @@ class Snapshot:
         first, end = _bounds(part)
         # Both as of one instant: a line may move from the one collection into the other.
         ranges = (Range(collection=name, first=first, end=end) for name in self._collections)
-        for document in self._database.query(*ranges):
+        for document in self._database.query(*ranges, patience_s=_PATIENCE_S):
             yield from lines_of(document)
 
 

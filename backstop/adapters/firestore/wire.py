@@ -98,9 +98,10 @@ class Lost:
 class Patience:
     """How long one operation may go on: seconds of real time."""
 
-    __slots__ = ("_pause", "_until")
+    __slots__ = ("_pause", "_until", "seconds")
 
     def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
         self._until = time.monotonic() + seconds
         self._pause = _PAUSE_S
 
@@ -143,10 +144,9 @@ class _Line:
 class Database:
     """A database of Firestore, or of its emulator at `emulator` (``address:port``).
 
-    A write, or a look at what is named, takes `patience_s` at most, and a query twice as long
-    until it tells something more. Paths are relative to the database. Raises
-    `BackstopError`: ``store-down``, ``store-denied``, ``store-missing``, ``store-full``,
-    ``store-refused``.
+    A write, or a look at what is named, takes `patience_s` at most. Paths are relative to the
+    database. Raises `BackstopError`: ``store-down``, ``store-denied``, ``store-missing``,
+    ``store-full``, ``store-refused``.
     """
 
     def __init__(self, *, project: str, name: str, emulator: str | None, patience_s: float) -> None:
@@ -215,22 +215,26 @@ class Database:
                 }
                 return [found.get(name) for name in names]
 
-    def query(self, *ranges: Range) -> Iterator[Document]:
-        """The documents in `ranges`, all as they were at one instant of the server, by id."""
+    def query(self, *ranges: Range, patience_s: float | None = None) -> Iterator[Document]:
+        """The documents in `ranges`, all as they were at one instant of the server, by id.
+
+        Each must come within `patience_s` after the one before, by default twice the usual time.
+        """
         at: Timestamp | None = None
+        wait_s = patience_s or 2 * self._patience_s
         for one in ranges:
-            last, patience = "", Patience(2 * self._patience_s)
+            last, patience = "", Patience(wait_s)
             while True:
                 request = query_message(self._name, one, after=last, at=at)
                 try:
                     for answer in self._line().query(
-                        request, timeout=self._patience_s, metadata=self._metadata
+                        request, timeout=wait_s / 2, metadata=self._metadata
                     ):
                         at = at or answer.read_time
                         if answer.HasField("document"):
                             found = document(answer.document, answer.read_time)
                             yield found
-                            last, patience = found.id, Patience(2 * self._patience_s)
+                            last, patience = found.id, Patience(wait_s)
                     break
                 except grpc.RpcError as error:
                     self._again(error, patience)
@@ -262,7 +266,7 @@ class Database:
             if patience.goes_on():
                 return
             raise BackstopError(
-                f"{self._shown} did not answer within {self._patience_s:g} s ({code.name}: "
+                f"{self._shown} did not answer within {patience.seconds:g} s ({code.name}: "
                 f"{said}); check the network and the service, then try again",
                 slug="store-down",
             ) from None

@@ -45,8 +45,8 @@ def late(jumps: list[tuple[int, int]]) -> type[Database]:
             found = super().get(paths, patience, only=only)
             return [each and shifted(each) for each in found]
 
-        def query(self, *ranges: Range) -> Iterator[Document]:
-            return map(shifted, super().query(*ranges))
+        def query(self, *ranges: Range, patience_s: float | None = None) -> Iterator[Document]:
+            return map(shifted, super().query(*ranges, patience_s=patience_s))
 
     return Late
 
