@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from backstop.adapters.owners import liveness_of, this_process
+from backstop.adapters.owners import OwnerLocks, liveness_of, this_process
 from backstop.ports import Liveness
 
 NAME_ITSELF = (
@@ -115,3 +115,69 @@ def test_a_forked_child_has_a_name_of_its_own() -> None:
     assert theirs.split("/")[:3] == mine.split("/")[:3]
     assert theirs != mine
     assert liveness_of(theirs) is Liveness.GONE
+
+
+HOLD = (
+    "import pathlib, sys; from backstop.adapters.owners import OwnerLocks;"
+    "print(OwnerLocks(pathlib.Path(sys.argv[1])).hold(), flush=True); sys.stdin.read()"
+)
+
+
+@contextmanager
+def holding(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def test_a_process_holds_its_lock_once_for_all_who_ask(tmp_path: Path) -> None:
+    folder = tmp_path / "owners"
+    assert OwnerLocks(folder).hold() == OwnerLocks(folder).hold() == this_process()
+    (lock,) = folder.iterdir()
+    assert f'"{os.getpid()}"' in lock.read_text(encoding="utf-8")
+    assert OwnerLocks(folder).liveness(this_process()) is Liveness.ALIVE
+
+
+def test_the_lock_of_a_dead_process_tells_that_it_is_gone_even_elsewhere(tmp_path: Path) -> None:
+    """A lock is seen through namespaces that hide the process itself."""
+    locks = OwnerLocks(tmp_path / "owners")
+    with holding(tmp_path / "owners") as (process, name):
+        assert locks.liveness(name) is Liveness.ALIVE
+        process.kill()
+        process.wait()
+    assert locks.liveness(name) is Liveness.GONE
+    assert locks.liveness(with_part(name, 2, "elsewhere")) is Liveness.UNKNOWN
+
+
+def test_only_the_locks_of_the_dead_are_cleared_and_they_are_noted_first(tmp_path: Path) -> None:
+    folder = tmp_path / "owners"
+    (folder).mkdir()
+    (folder / "strange.lock").write_text("not ours", encoding="utf-8")
+    (folder / "folder.lock").mkdir()
+    noted: list[str] = []
+    with holding(folder) as (_, alive), holding(folder) as (process, dead):
+        process.kill()
+        process.wait()
+        OwnerLocks(folder).clear(noted.append)
+        assert noted == [dead]
+        assert OwnerLocks(folder).liveness(alive) is Liveness.ALIVE
+        assert len(list(folder.iterdir())) == 3
+
+
+def test_a_lock_whose_death_cannot_be_noted_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "owners"
+
+    def full(_: str) -> None:
+        raise OSError
+
+    with holding(folder) as (process, dead):
+        process.kill()
+        process.wait()
+    OwnerLocks(folder).clear(full)
+    assert OwnerLocks(folder).liveness(dead) is Liveness.GONE
+    assert len(list(folder.iterdir())) == 1

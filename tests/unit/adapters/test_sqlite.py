@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 
@@ -22,7 +23,7 @@ from backstop.core.lifecycle import Lives
 from backstop.errors import BackstopError, ConfigError
 from backstop.ports import Claim, Conflict, Held, InDoubt, Liveness, Recorded
 from backstop.wiring.stores import find_store, open_store
-from tests.contract.bench import AGENT, header
+from tests.contract.bench import AGENT, SteppingClock, header
 from tests.contract.deeds import committed, done, doubted, granted, pay
 from tests.unit.adapters.sqlite_bench import opened, worker
 
@@ -222,6 +223,44 @@ def test_what_outlives_power_is_chosen_in_the_url(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             open_store(url + wrong, header=header())
         assert caught.value.slug == "store-url"
+
+
+def test_what_was_pulled_stays_so_though_another_clock_is_late(tmp_path: Path) -> None:
+    """A process whose clock is an hour behind writes nothing into the time that was pulled."""
+    ahead, behind = SteppingClock(), SteppingClock()
+    behind.jump(-3600)
+    with ExitStack() as stack:
+        one, other = (
+            stack.enter_context(
+                closing(SqliteStore(tmp_path / "l.db", agent=AGENT, header=header(), clock=clock))
+            )
+            for clock in (ahead, behind)
+        )
+        first = granted(other, pay(key="k0"))
+        done(one, pay())
+        at = ahead.now()
+        before = [list(one.pull(part, at=at)) for part in one.parts(at)]
+        done(other, pay(key="k2"))
+        other.append(RunOpened(run="r9", at=""))
+        other.settle(committed(first), claim=first)
+        assert [list(other.pull(part, at=at)) for part in other.parts(at)] == before
+        assert len(list(one.read())) == 7
+
+
+def test_an_instant_to_come_does_not_put_the_clock_forward(path: Path) -> None:
+    with closing(opened(path)) as store:
+        far = SystemClock().now() + timedelta(days=400)
+        assert list(store.pull("all", at=far)) == []
+        store.append(RunOpened(run="r1", at=""))
+        (event,) = store.read()
+        assert event.at < far.isoformat()
+
+
+def test_a_store_that_was_closed_opens_again(store: SqliteStore) -> None:
+    done(store, pay())
+    store.close()
+    store.close()
+    assert isinstance(store.claim(pay("bob")), Recorded)
 
 
 def test_a_person_may_decide_without_being_an_owner(store: SqliteStore, path: Path) -> None:
