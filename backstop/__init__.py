@@ -86,13 +86,17 @@ def effect_key(
     """The idempotency key of a call, 64 hex digits; undeclared, all arguments name the target.
 
     `run` and `step` matter as far as the declaration's scope says. Raises `IdentityError`
-    for a call that would have to be given a made-up key (rule K1).
+    for a call that would have to be given a made-up key (rule K1), and `NoRedactionKey` where
+    a value is declared `redact` and the environment holds no key.
     """
     from backstop.core.identity import Declaration, Namespace, identify
+    from backstop.core.redaction import Redaction
+    from backstop.wiring.redacting import redaction_key
 
+    declared = declaration or Declaration(tool=tool)
     return identify(
-        args,
-        declaration or Declaration(tool=tool),
+        Redaction(key=redaction_key()).arguments(args, declared) if declared.fields else args,
+        declared,
         namespace=Namespace(agent=agent, app=app, tenant=tenant),
         run=run,
         step=step,

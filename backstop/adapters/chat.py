@@ -18,6 +18,7 @@ from backstop.core.canon import Json, NotCanonical, canonical, parse
 from backstop.core.events import Event, Header
 from backstop.core.identity import Declaration, Namespace
 from backstop.core.literal import literal
+from backstop.core.redaction import RedactionKey
 from backstop.errors import IdentityError
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,10 +45,12 @@ def import_chat(
     declarations: Mapping[str, Declaration],
     selection: Selection,
     at: datetime = EPOCH,
+    key: RedactionKey | None = None,
 ) -> tuple[Header, list[Event]]:
     """The ledger that the trajectories in `data` (JSON: a list of objects) amount to.
 
-    A run is closed as complete unless one of its calls was never answered. Raises
+    A run is closed as complete unless one of its calls was never answered. Values that are
+    declared `redact` become tokens made with `key`. Raises `NoRedactionKey` without one, and
     `ImportRefused`: ``import-not-json``, ``import-shape``, ``import-where``,
     ``import-no-match``, ``import-run-twice``.
     """
@@ -73,7 +76,8 @@ def import_chat(
                 slug="import-run-twice",
             )
         taken[spelled] = index
-        transcript = Transcript(run=run, namespace=namespace, known=known, at=_time(at, 0))
+        begin = _time(at, 0)
+        transcript = Transcript(run=run, namespace=namespace, known=known, at=begin, key=key)
         events += _told(transcript, _messages(entry, place=place), place=place, at=at)
     return imported_header("chat", namespace, known), events
 

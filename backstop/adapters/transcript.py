@@ -7,7 +7,7 @@ attempts, no cursors, no owner of a claim, and not which agent spoke.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -28,6 +28,7 @@ from backstop.core.events import (
 )
 from backstop.core.identity import Declaration, Namespace, identify, identify_read
 from backstop.core.literal import literal
+from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import BackstopError
 
 
@@ -62,12 +63,20 @@ class Transcript:
     """One run, told in order: `user`, `model` and `answer`, then `close`.
 
     Each telling carries its time `at`. Tools that are not in `known` are added to it as
-    undeclared, which makes them effects.
+    undeclared, which makes them effects. What is declared `redact` becomes a token made with
+    `key`; a call with such a value raises `NoRedactionKey` where there is none.
     """
 
     def __init__(
-        self, *, run: str, namespace: Namespace, known: dict[str, Declaration], at: str
+        self,
+        *,
+        run: str,
+        namespace: Namespace,
+        known: dict[str, Declaration],
+        at: str,
+        key: RedactionKey | None = None,
     ) -> None:
+        self._redaction = Redaction(key=key)
         self._run = run
         self._namespace = namespace
         self._known = known
@@ -89,6 +98,7 @@ class Transcript:
         if self._steps == 0:
             # The agent spoke first: something other than a message set it off.
             self._begin_step(trigger="start", message=None, at=at)
+        calls = [self._redacted(call) for call in calls]
         asked = [self._asked(call) for call in calls]
         parts: list[Json] = [{"text": text}] if text else []
         for call in calls:
@@ -164,8 +174,15 @@ class Transcript:
             )
         )
 
+    def _redacted(self, call: Call) -> Call:
+        arguments = self._redaction.arguments(call.arguments, self._declaration(call))
+        return replace(call, arguments=dict(arguments))
+
+    def _declaration(self, call: Call) -> Declaration:
+        return self._known.setdefault(call.tool, Declaration(tool=call.tool))
+
     def _asked(self, call: Call) -> _Asked:
-        declaration = self._known.setdefault(call.tool, Declaration(tool=call.tool))
+        declaration = self._declaration(call)
         identified = (identify if declaration.effect else identify_read)(
             call.arguments, declaration, namespace=self._namespace, run=self._run, step=self._step
         )

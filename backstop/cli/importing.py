@@ -11,6 +11,7 @@ from backstop.config import load
 from backstop.core.ledgerfile import seal_lines, verify
 from backstop.errors import UsageError
 from backstop.reports.escape import plain
+from backstop.wiring.redacting import redaction_key
 
 
 def import_ledger(
@@ -36,6 +37,7 @@ def import_ledger(
         declarations=chosen.declarations,
         selection=Selection(where=pairs(where, option="--where"), run_field=run_field),
         at=moment(at, option="--at"),
+        key=redaction_key(),
     )
     data = b"".join(seal_lines(header, events))
     # What is written must stand up to the strict reader, whoever wrote the trajectories.

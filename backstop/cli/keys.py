@@ -8,8 +8,10 @@ from pathlib import Path
 from backstop.cli.diffing import choose
 from backstop.core.canon import CANON_VERSION, canonical, parse
 from backstop.core.identity import Declaration, Namespace, Scope, identify
+from backstop.core.redaction import Redaction
 from backstop.errors import UsageError
 from backstop.reports.escape import in_json, plain
+from backstop.wiring.redacting import redaction_key
 
 
 def key(
@@ -18,7 +20,7 @@ def key(
     """What a call's key is made of, a line each.
 
     Raises `NotCanonical` for arguments that have no canonical form, `IdentityError` for a
-    call that has no key.
+    call that has no key, `NoRedactionKey` for one with values that are kept as tokens only.
     """
     if not tool.strip():
         raise UsageError("--tool: a name is needed; it is part of the key")
@@ -29,7 +31,8 @@ def key(
     declared = None if chosen is None else chosen.declarations.get(tool)
     declaration = declared or Declaration(tool=tool)
     namespace = Namespace(agent="") if chosen is None else chosen.namespace
-    found = identify(arguments, declaration, namespace=namespace, run=run, step=step)
+    hidden = Redaction(key=redaction_key()).arguments(arguments, declaration)
+    found = identify(hidden, declaration, namespace=namespace, run=run, step=step)
     scope = Scope.RUN if declaration.scope is None else declaration.scope
     role = "not declared" if declared is None else "effect" if declared.effect else "read"
     return "\n".join(

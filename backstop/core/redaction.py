@@ -20,6 +20,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeVar
 
 from backstop.core.canon import Json, NotCanonical, canonical, parse
@@ -96,7 +97,8 @@ class Redaction:
         """
         if not declaration.fields or not (fields := redacted_fields(declaration)):
             return arguments  # on the path of every call
-        return self._rewritten(arguments, declaration, fields, self._token)
+        made = partial(self._token, declaration.tool)
+        return self._rewritten(arguments, declaration, fields, made)
 
     def told(self, tool: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """The arguments as they may be told; without a key, `HIDDEN` in place of each token.
@@ -130,11 +132,11 @@ class Redaction:
         """Whether any tool has a field that is kept as a token."""
         return any(redacted_fields(one) for one in self.declarations.values())
 
-    def _token(self, value: Json, kinds: Sequence[str]) -> Json:
+    def _token(self, tool: str, value: Json, kinds: Sequence[str]) -> Json:
         if self.key is None:
             raise NoRedactionKey(
-                "it is declared `redact`, and there is no key: set BACKSTOP_REDACTION_KEY, or "
-                "BACKSTOP_REDACTION_KEY_FILE"
+                f"{tool}: a value is declared `redact`, and there is no key: set "
+                "BACKSTOP_REDACTION_KEY, or BACKSTOP_REDACTION_KEY_FILE"
             )
         return token(value, kinds, self.key)
 

@@ -76,7 +76,7 @@ def name_call(
     except (NotCanonical, IdentityError) as error:
         return str(error)
     except NoRedactionKey as error:
-        return f"{tool}: {error} [{error.slug}]"
+        return f"{error} [{error.slug}]"
     return Call(
         attempt=attempt,
         tool=tool,

@@ -64,7 +64,7 @@ def test_without_the_key_the_effect_is_refused_and_the_step_stays_open(office: O
     with pytest.raises(BackstopError) as caught:
         office.ledger(office.version("v1"), declared=HIDDEN)
     assert caught.value.slug == "cursor-held"
-    assert "pay: it is declared `redact`, and there is no key" in str(caught.value)
+    assert "pay: a value is declared `redact`, and there is no key" in str(caught.value)
     assert "acme" not in str(caught.value)
 
 
