@@ -42,6 +42,9 @@ NoEffectOn: TypeAlias = tuple[type[Exception], ...]
 MOVED: Final = "KeptUnderAnotherKey"
 """Names the failure of a key that was barred: the message is the key that holds its effect."""
 
+TURNED_AWAY: Final = "CallTurnedAway"
+"""Names the failure of a call whose tool never began: what it was told stands beside it."""
+
 ASKS_FIRST: Final = "ConfirmationRequested"
 """Names the failure of a call that asked a person in place of acting."""
 
@@ -53,13 +56,15 @@ class Produced(msgspec.Struct, frozen=True, kw_only=True):
     """What a call gave, serialised: this, never the live object, is handed on.
 
     `actions` is what its body did to the flow of the run. `asked` is the question that it put
-    to a person in place of acting: nothing has happened then.
+    to a person in place of acting; `turned_away` says that its body never began, since the
+    framework took no liking to its arguments: nothing has happened then.
     """
 
     result: msgspec.Raw = NOTHING
     state_delta: msgspec.Raw = NOTHING
     actions: msgspec.Raw = NOTHING
     asked: str | None = None
+    turned_away: bool = False
 
 
 _ELSEWHERE: Final = Held(owner="a version with another key rule for this tool")
@@ -166,6 +171,8 @@ class Desk:
         )
         if produced.asked is not None:
             return self._asks_first(claim, given, produced.asked)
+        if produced.turned_away:
+            return self._turned_away(claim, given)
         committed = EffectCommitted(
             run=claim.run,
             at="",
@@ -236,6 +243,14 @@ class Desk:
             ),
             claim,
         )
+
+    def _turned_away(self, claim: Claim, given: Recorded) -> Answer:
+        """The tool never began: the call is free to be made with other arguments."""
+        never = Failure(type=TURNED_AWAY, message="its function was not called")
+        overtaken = self._failed(claim, never, given)
+        if overtaken is not None:
+            return InDoubt(reason=f"{overtaken}; this call was turned away and did nothing")
+        return given
 
     def _asks_first(self, claim: Claim, given: Recorded, question: str) -> Answer:
         """The tool waits for a person: the call is free to be made once there is an answer."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from backstop.adk.arming import agent_of
+from backstop.adk.begun import watched
 from backstop.adk.control import is_control
 from backstop.adk.flow import note, redo, since
 from backstop.core.events import BY_AGENT, BY_PERSON
@@ -132,20 +133,26 @@ async def _effect(asked: Asked, call: Call, station: Station) -> Any:
     call.attempt.due[call.tool] -= 1
     before: dict[str, Any] = {}
     flow: dict[str, Any] = {}
+    never_began = False
 
     async def run(key: str) -> Any:
+        nonlocal never_began
         before.update(delta)
         flow.update(note(context))
         if key:
             capability = station.safety_of(call.tool).capability
             assert isinstance(capability, Keyed)  # noqa: S101 - for the type checker
             asked.args[capability.param] = key
-        with inside(call), passing(getattr(asked.tool, "func", None)):
-            return await asked.run()
+        function = getattr(asked.tool, "func", None)
+        with inside(call), passing(function), watched(asked.tool) as beginning:
+            result = await asked.run()
+        never_began = beginning.never
+        return result
 
     def keep(result: Any) -> Produced:
         changed = {k: v for k, v in delta.items() if before.get(k, _MISSING) is not v}
-        return produced(result, changed, tool=call.tool, actions=since(flow, context))
+        given = produced(result, changed, tool=call.tool, actions=since(flow, context))
+        return msgspec.structs.replace(given, turned_away=never_began and given.asked is None)
 
     try:
         return await station.serve(

@@ -53,8 +53,8 @@ def _recorded(number: int, known: Known, steps: Sequence[Step]) -> IntentReply:
     match call.outcome:
         case Outcome.COMMITTED:
             return _result(number, call)
-        case Outcome.FAILED if call.actions != NOTHING:
-            return _result(number, call)  # it asked a person first, and told what it told
+        case Outcome.FAILED if call.actions != NOTHING or call.result != NOTHING:
+            return _result(number, call)  # it asked a person first or never began, and said so
         case Outcome.FAILED:
             return _raised(number, call.error or Failure(type="Failed"))
         case Outcome.IN_DOUBT:
