@@ -28,6 +28,7 @@ class Host:
     """A running contender."""
 
     name: str
+    home: Path
     process: subprocess.Popen[str]
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _happened: int = 0
@@ -58,7 +59,8 @@ class Host:
         print(json.dumps({"refs": refs, "again": again}), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.name} ended: exit {self.process.wait()}")
+            said = (self.home / "stderr").read_text(encoding="utf-8")[-2000:]
+            raise RuntimeError(f"{self.name} ended: exit {self.process.wait()}\n{said}")
         told = json.loads(line)
         return [1000 * each for each in told["spent"]], told["effects"]
 
@@ -83,7 +85,7 @@ def hosted(name: str, folder: Path, servers: Servers) -> Iterator[Host]:
         ) as process,
     ):
         try:
-            yield Host(name=name, process=process)
+            yield Host(name=name, home=home, process=process)
         finally:
             assert process.stdin is not None  # noqa: S101 - it is a pipe
             process.stdin.close()

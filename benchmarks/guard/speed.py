@@ -6,7 +6,6 @@ import statistics
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from benchmarks.guard.contenders import (
     AT_MOST,
@@ -18,8 +17,6 @@ from benchmarks.guard.contenders import (
 from benchmarks.guard.disk import sync_ms
 from benchmarks.guard.hosts import Host, hosted
 from benchmarks.guard.servers import Servers
-
-_WARM: Final = 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +46,7 @@ def race(
     with ExitStack() as stack:
         hosts = [stack.enter_context(hosted(name, folder, servers)) for name in names]
         for host in hosts:
-            host.fresh(_WARM)
+            host.fresh(CONTENDERS[host.name].warm)
         for number in range(rounds):
             for host in hosts[number % len(hosts) :] + hosts[: number % len(hosts)]:
                 _turn(host, times[host.name], folder)
