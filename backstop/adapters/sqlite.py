@@ -124,6 +124,7 @@ class SqliteStore:
                 return answer
             if (answer := self._answer(db, intent)) is not None:
                 return answer
+            self._file.owner(db)  # what it puts on record outlives a transaction that fails
             with transaction(db):
                 return self._claim_known(db, intent)
 
@@ -244,11 +245,17 @@ class SqliteStore:
         if not isinstance(ruled, Granted):
             return None
         event = ruled.event
-        said: Values = {
-            "ledger": self._ledger,
-            "process": self._file.owner(db),
-            **_claimed(event, ruled.record),
-        }
+        said = (
+            self._ledger,
+            event.key,
+            ruled.record.life.phase.value,
+            event.fence,
+            event.owner,
+            self._file.owner(db),
+            event.run,
+            event.step,
+            line_of(event),
+        )
         granted = db.execute(sql.CLAIM, said).rowcount == 1
         if len(self._rows) >= _REMEMBERED:
             self._rows.clear()
@@ -290,15 +297,8 @@ class SqliteStore:
         phase = _settled(move, claim.fence, fence)
         if phase is None:
             return False
-        said: Values = {
-            "ledger": self._ledger,
-            "key": key,
-            "phase": phase,
-            "fence": claim.fence,
-            "owner": claim.owner,
-            "run": settlement.run,
-            "line": line_of(settlement),
-        }
+        line = line_of(settlement)
+        said = (phase, line, self._ledger, key, claim.fence, claim.owner, settlement.run)
         return db.execute(sql.SETTLE, said).rowcount == 1
 
     def _keep(
@@ -313,17 +313,19 @@ class SqliteStore:
         stamp = self._stamps.next(db.execute(sql.FLOOR, {"ledger": self._ledger}).fetchone()[0])
         line = line_of(event)
         said: Values = {"id": row.id, "stamp": stamp, "line": line}
+        said |= {"phase": record.life.phase.value, "fence": record.life.fence}
         moved = [] if row.settled is None or row.told else [sql.settlement_of(row)]
         if isinstance(event, EffectClaimed):
             moved.append(sql.claim_of(row))
             said |= {"since": row.since if record.since else None, **sql.lives_of(record)}
-            said |= {"process": self._file.owner(db), **_claimed(event, record)}
+            said |= {"process": self._file.owner(db), "owner": event.owner}
+            said |= {"run": event.run, "step": event.step}
             db.execute(sql.CLAIM_ANEW, said)
         else:
             told = event.run != row.record.claimed.run
             if told:
                 moved.append({"run": event.run, "stamp": stamp, "tie": event.key, "line": line})
-            said |= {"phase": record.life.phase, "fence": record.life.fence, "told": told}
+            said["told"] = told
             db.execute(sql.SETTLE_ANEW, said)
         for one in moved:
             db.execute(sql.MOVE, {"ledger": self._ledger, **one})
@@ -356,23 +358,11 @@ class SqliteStore:
 
 
 @lru_cache(maxsize=256)
-def _settled(move: Move, held: int, fence: int) -> Phase | None:
+def _settled(move: Move, held: int, fence: int) -> str | None:
     """The phase after a move that is made under `fence` while the claim `held` is executed."""
     after = advance(Life(phase=Phase.EXECUTING, fence=held), move, fence=fence)
-    return None if isinstance(after, Illegal) else after.phase
+    return None if isinstance(after, Illegal) else after.phase.value
 
 
 def _claim(event: EffectClaimed) -> Claim:
     return Claim(run=event.run, key=event.key, owner=event.owner, fence=event.fence)
-
-
-def _claimed(event: EffectClaimed, record: Record) -> Values:
-    return {
-        "key": event.key,
-        "phase": record.life.phase,
-        "fence": event.fence,
-        "owner": event.owner,
-        "run": event.run,
-        "step": event.step,
-        "line": line_of(event),
-    }

@@ -27,7 +27,9 @@ class Stamps:
 
     def next(self, floor: int | None = None) -> int:
         """The stamp of something that happens now, later than `floor` and all stamps seen."""
-        self._latest = max(micros(self._clock.now()), self._latest + 1, (floor or 0) + 1)
+        latest = self._latest if floor is None or floor < self._latest else floor
+        now = micros(self._clock.now())
+        self._latest = now if now > latest else latest + 1
         return self._latest
 
     def seen(self, *stamps: int | None) -> None:
