@@ -41,7 +41,7 @@ class GuardPlugin(BasePlugin):
         super().__init__(name)
         self._models = ModelRecorder()
 
-    def _station_of(self, context: Any) -> Station | Closed:
+    async def _station_of(self, context: Any) -> Station | Closed:
         """Where the calls of the run are served that has the framework's `context`."""
         raise NotImplementedError
 
@@ -60,7 +60,8 @@ class GuardPlugin(BasePlugin):
         attempt = current()
         if attempt is not None and not attempt.session:
             attempt.session = context.session.id
-        return Scope(sink=self, station=self._station_of(context), attempt=attempt, driven=True)
+        station = await self._station_of(context)
+        return Scope(sink=self, station=station, attempt=attempt, driven=True)
 
     async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
         """Remember what the session holds, for as long as somebody may have to answer it."""
@@ -88,10 +89,10 @@ class GuardPlugin(BasePlugin):
 
     async def _over(self, scope: Scope, error: Exception | None = None) -> None:
         """A run is over, well or with an error."""
-        if error is None:
-            await self._keep_session(scope)
         scope.over = True
         leave(scope)
+        if error is None:
+            await self._keep_session(scope)
 
     async def _keep_session(self, scope: Scope) -> None:
         attempt, station = scope.attempt, scope.station
@@ -205,7 +206,7 @@ class RecordingPlugin(GuardPlugin):
             observing=observing,
         )
 
-    def _station_of(self, context: Any) -> Station | Closed:
+    async def _station_of(self, context: Any) -> Station | Closed:
         return self._station
 
     def _of_function(self) -> tuple[Station | Closed, Attempt | None]:

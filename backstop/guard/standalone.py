@@ -48,7 +48,7 @@ class SessionPlugin(GuardPlugin):
         index = _move_first(self, invocation_context)
         nonce = vars(invocation_context).get(_ASKED)
         if nonce is not None:
-            return answer(self._health(invocation_context, nonce=nonce, index=index))
+            return answer(await self._health(invocation_context, nonce=nonce, index=index))
         return await super().before_run_callback(invocation_context=invocation_context)
 
     async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
@@ -57,14 +57,14 @@ class SessionPlugin(GuardPlugin):
         if scope is not None and scope.root is invocation_context:
             await self._over(scope, error)
 
-    def _health(self, context: Any, *, nonce: str, index: int) -> Health:
+    async def _health(self, context: Any, *, nonce: str, index: int) -> Health:
         """What to say of oneself."""
         raise NotImplementedError
 
     async def _scope_for(self, context: Any) -> Scope:
         if current() is not None:
             return await super()._scope_for(context)
-        station = self._station_of(context)
+        station = await self._station_of(context)
         begun: sessions.Begun | None = None
         if isinstance(station, Station):
             message = sessions.message_of(context)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +19,7 @@ from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import (
     Call,
+    apart,
     blocked,
     inside,
     name_call,
@@ -66,6 +66,7 @@ def has_reached(tool_context: Any) -> bool:
 
 async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt | None) -> Any:
     """What the agent gets of a tool's call: never an exception that the tool did not raise."""
+    vars(asked.context)[_REACHED] = True
     if isinstance(station, Closed):
         return await _unguarded(
             asked, station.declarations, station.why, observing=station.observing
@@ -80,7 +81,7 @@ async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt |
         known = station.journal.declarations
         return await _unguarded(asked, known, str(error), observing=station.observing)
     # What is claimed is what runs: who holds the live arguments changes nothing any more.
-    asked.args = copy.deepcopy(asked.args)
+    asked.args = apart(asked.args)
     capability = station.safety_of(asked.tool.name).capability
     taken = asked.args.pop(capability.param, None) if isinstance(capability, Keyed) else None
     call = _named(asked.tool, asked.args, asked.context, station, attempt)
@@ -89,7 +90,6 @@ async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt |
         if declared.effect and not station.observing:
             attempt.refusals.append(call)
         return await _unguarded(asked, {declared.tool: declared}, call, observing=station.observing)
-    vars(asked.context)[_REACHED] = True
     if call.declaration.effect and _is_declined(asked.context) and not station.observing:
         return await _declined(call, station)
     if not call.declaration.effect:

@@ -10,11 +10,13 @@ construction ever raises: a guard that cannot be set up refuses effects, and say
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from google.adk.tools.base_tool import BaseTool
@@ -63,6 +65,7 @@ class Plugin(SessionPlugin):
     ) -> None:
         super().__init__(name)
         self._stations: dict[str, Station] = {}
+        self._opening = Lock()
         self._config: Config | None = None
         self._settings = Settings()
         self._why = ""
@@ -81,29 +84,35 @@ class Plugin(SessionPlugin):
             self._why = _told(error)
             _log.error("backstop refuses effects: %s", self._why)
 
-    def _station_of(self, context: Any) -> Station | Closed:
+    async def _station_of(self, context: Any) -> Station | Closed:
         app = context.session.app_name
         station = self._stations.get(app)
         if station is not None:
             return station
-        observing = self._settings.observing
         if self._config is None:
-            return Closed(why=self._why, observing=observing)
-        declared: Mapping[str, Declaration] = {}
-        try:
-            agent = agent_of(self._config, self._settings, app=app)
-            declared = agent.declarations
-            station = open_station(agent, _root_of(context), self._settings)
-        except Exception as error:  # noqa: BLE001 - one that raises would end the run, unguarded
-            # Tried anew at the next run: a store may be back by then.
-            why = _told(error)
-            _log.error("backstop refuses effects: %s", why)
-            return Closed(why=why, declarations=declared, observing=observing)
-        self._stations[app] = station
-        return station
+            return Closed(why=self._why, observing=self._settings.observing)
+        # Reads files, and may wait for a network: others on this loop go on meanwhile.
+        return await asyncio.to_thread(self._opened, self._config, app, _root_of(context))
 
-    def _health(self, context: Any, *, nonce: str, index: int) -> Health:
-        station = self._station_of(context)
+    def _opened(self, config: Config, app: str, root: Any) -> Station | Closed:
+        declared: Mapping[str, Declaration] = {}
+        with self._opening:
+            if app in self._stations:
+                return self._stations[app]
+            try:
+                agent = agent_of(config, self._settings, app=app)
+                declared = agent.declarations
+                station = open_station(agent, root, self._settings)
+            except Exception as error:  # noqa: BLE001 - one that raises would end the run
+                # Tried anew at the next run: a store may be back by then.
+                why = _told(error)
+                _log.error("backstop refuses effects: %s", why)
+                return Closed(why=why, declarations=declared, observing=self._settings.observing)
+            self._stations[app] = station
+            return station
+
+    async def _health(self, context: Any, *, nonce: str, index: int) -> Health:
+        station = await self._station_of(context)
         tools = [(tool.name, self._arms(tool)) for tool in _tools_of(_root_of(context), set())]
         return Health(
             backstop=__version__,

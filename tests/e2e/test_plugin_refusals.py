@@ -130,7 +130,7 @@ class Fixed(SessionPlugin):
         super().__init__("backstop")
         self.station = station
 
-    def _station_of(self, context: Any) -> Station | Closed:
+    async def _station_of(self, context: Any) -> Station | Closed:
         return self.station
 
 
