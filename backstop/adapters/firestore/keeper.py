@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from threading import Lock
 from typing import Final, TypeAlias
 
 import msgspec
@@ -25,15 +26,14 @@ from backstop.adapters.firestore.documents import (
     taking_up,
 )
 from backstop.adapters.firestore.messages import Write
-from backstop.adapters.firestore.stamps import Stamps, instant_of
 from backstop.adapters.firestore.wire import Database, Lost, Patience, Written
-from backstop.adapters.memory import timestamp
 from backstop.adapters.owners import this_process
 from backstop.adapters.records import Record
+from backstop.adapters.stamps import Stamps, seconds, written
 from backstop.core.events import EffectClaimed, Event, once
 from backstop.core.sealing import encode
 from backstop.errors import BackstopError
-from backstop.ports import Settlement
+from backstop.ports import Clock, Settlement
 
 _SECOND: Final = 1_000_000
 
@@ -48,12 +48,13 @@ class Keeper:
         database: Database,
         *,
         ledger: str,
-        stamps: Stamps,
+        clock: Clock,
         token: Token,
         expire_after: timedelta | None,
     ) -> None:
         self.database = database
-        self.stamps = stamps
+        self._stamps = Stamps(clock)
+        self._stamping = Lock()
         self.effects, self.events = f"{ledger}/effects", f"{ledger}/events"
         self.chunks = Chunks(database, f"{ledger}/chunks")
         self._token = token
@@ -67,8 +68,13 @@ class Keeper:
         if found is None:
             return None
         effect = effect_of(found, self.chunks)
-        self.stamps.saw(effect.claim.stamp if effect.last is None else effect.last.stamp)
+        self.saw((effect.last or effect.claim).stamp)
         return effect
+
+    def saw(self, stamp: int) -> None:
+        """What was read is behind what is written next."""
+        with self._stamping:
+            self._stamps.seen(stamp)
 
     def claimed(
         self, effect: Effect | None, event: EffectClaimed, after: Record, patience: Patience
@@ -100,7 +106,8 @@ class Keeper:
         line, said = self._said(event)
         expires = None
         if self._expire_after is not None:
-            expires = instant_of(said.slot.stamp) + self._expire_after
+            now = datetime.fromtimestamp(seconds(said.slot.stamp), UTC)
+            expires = now + self._expire_after
         writes = settling_it(effect, said, after, events=self.events, expires=expires)
         if said.slot.held.chunks:
             self._unfinished[event.key] = (line, said.slot.held)
@@ -168,7 +175,8 @@ class Keeper:
         return there if there is not None and there.token == token else None
 
     def _said(self, event: Event) -> tuple[bytes, Said]:
-        stamp = self.stamps.next()
-        line = encode(msgspec.structs.replace(event, at=timestamp(instant_of(stamp))))
+        with self._stamping:
+            stamp = self._stamps.next()
+        line = encode(msgspec.structs.replace(event, at=written(stamp)))
         slot = Slot(held=spelled(line), stamp=stamp)
         return line, Said(run=event.run, slot=slot, token=self._token())

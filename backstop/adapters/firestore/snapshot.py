@@ -11,8 +11,8 @@ from backstop.adapters.firestore.chunks import Chunks
 from backstop.adapters.firestore.documents import Found, lines_of
 from backstop.adapters.firestore.headers import Headers
 from backstop.adapters.firestore.messages import Range
-from backstop.adapters.firestore.stamps import micros
 from backstop.adapters.firestore.wire import Database
+from backstop.adapters.stamps import micros
 from backstop.ports import Stamped
 
 _DIGITS: Final = "0123456789abcdef"

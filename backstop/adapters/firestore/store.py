@@ -29,7 +29,6 @@ from backstop.adapters.firestore.headers import Headers
 from backstop.adapters.firestore.keeper import Keeper
 from backstop.adapters.firestore.messages import Range
 from backstop.adapters.firestore.snapshot import Snapshot
-from backstop.adapters.firestore.stamps import Stamps
 from backstop.adapters.firestore.wire import Database, Patience
 from backstop.adapters.memory import SEEN
 from backstop.adapters.owners import liveness_of
@@ -140,7 +139,7 @@ class FirestoreStore:
         self._keeper = Keeper(
             self._db,
             ledger=headers.path,
-            stamps=Stamps(clock),
+            clock=clock,
             token=options.token,
             expire_after=options.expire_after,
         )
@@ -237,7 +236,7 @@ class FirestoreStore:
         lines = [found for document in documents.values() for found in lines_of(document)]
         lines.sort(key=lambda found: (found.slot.stamp, found.tie))
         if lines:
-            self._keeper.stamps.saw(lines[-1].slot.stamp)
+            self._keeper.saw(lines[-1].slot.stamp)
         said = (EVENT.decode(self._keeper.chunks.line(found.slot.held)) for found in lines)
         return (event for event in said if run is None or event.run == run)
 

@@ -10,8 +10,8 @@ import pytest
 
 from backstop.adapters.firestore import FirestoreStore, Options
 from backstop.adapters.firestore.messages import Document, Range, Write
-from backstop.adapters.firestore.stamps import micros
 from backstop.adapters.firestore.wire import Database, Lost, Patience, Written
+from backstop.adapters.stamps import micros
 from backstop.clock import SystemClock
 from backstop.core.events import Header
 from tests.contract.bench import AGENT, Bench, Owners, SteppingClock, header
