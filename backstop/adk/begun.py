@@ -51,6 +51,8 @@ def watched(tool: Any) -> Iterator[Beginning]:
 
 def _watch(tool: Any) -> bool:
     """Watch the step by which the framework calls a tool's function; False if it has none."""
+    if vars(tool).get(_MARK) is True:
+        return True
     from google.adk.tools.function_tool import FunctionTool
 
     kind = type(tool)
@@ -63,8 +65,7 @@ def _watch(tool: Any) -> bool:
     function = inspect.unwrap(tool.func)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         return False
-    if vars(tool).get(_MARK) is not True:
-        _put(tool)
+    _put(tool)
     return True
 
 

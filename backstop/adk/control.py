@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 STEERING: Final = frozenset(
@@ -26,12 +27,17 @@ def is_control(tool: Any) -> bool:
 
     A user's tool that bears a steering tool's name is not control.
     """
-    if any(_of_framework(kind) and kind.__name__ in _CONTAINERS for kind in type(tool).__mro__):
+    if _is_container(type(tool)):  # type: ignore[arg-type]  # classes hash
         return not _overrides_run(tool)
     if getattr(tool, "name", None) not in STEERING:
         return False
     function = getattr(tool, "func", None)
     return _of_framework(type(tool)) and (function is None or _of_framework(function))
+
+
+@functools.lru_cache(maxsize=256)  # of classes there are few, and calls are many
+def _is_container(kind: type[Any]) -> bool:
+    return any(_of_framework(one) and one.__name__ in _CONTAINERS for one in kind.__mro__)
 
 
 def _of_framework(thing: Any) -> bool:

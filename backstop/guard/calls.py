@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -58,6 +59,16 @@ class inside:  # noqa: N801 - reads as the `with` block that it makes; a class, 
 
     def __exit__(self, *_: object) -> None:
         _WITHIN.reset(self._token)
+
+
+_FIXED: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def apart(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, in a copy that nobody else can change."""
+    if _FIXED.issuperset(map(type, arguments.values())):
+        return dict(arguments)
+    return copy.deepcopy(dict(arguments))
 
 
 def name_call(

@@ -8,7 +8,6 @@ and its own result or error is what the caller gets.
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ import msgspec
 from backstop.core.events import EffectClaimed
 from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
-from backstop.guard.calls import Call, intent_of, undecided, unfinished
+from backstop.guard.calls import Call, apart, intent_of, undecided, unfinished
 from backstop.guard.capability import Keyed, Probe, downstream_key
 from backstop.guard.claim import perform, perform_now
 from backstop.guard.desk import Produced, how
@@ -69,7 +68,7 @@ class _Case:
 
     def asked_of(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a lookup is asked about, whatever the body does to its arguments."""
-        return copy.deepcopy(dict(arguments)) if isinstance(self.safety.capability, Probe) else {}
+        return apart(arguments) if isinstance(self.safety.capability, Probe) else {}
 
     async def body(
         self, run: Callable[[str], Awaitable[Any]], keep: Callable[[Any], Produced]
