@@ -29,7 +29,7 @@ from backstop.adapters.records import (
 )
 from backstop.adapters.sqlite_database import Database, transaction
 from backstop.adapters.sqlite_erasing import rewrite, scrub
-from backstop.adapters.sqlite_file import Durability
+from backstop.adapters.sqlite_file import Durability, is_read_only
 from backstop.adapters.sqlite_rows import Columns, Row, Values, event_of, line_of, row_of
 from backstop.adapters.stamps import Stamps, micros, seconds
 from backstop.core.events import (
@@ -89,7 +89,9 @@ class SqliteStore:
         self._file = Database(
             path, create=header is not None, durability=durability, stamp=self._stamps.next
         )
-        self._ledger, self.header = self._registered(header)
+        self._ledger, self.header = self._file.work(
+            self._known if header is None else lambda db: self._register(db, header), synced=True
+        )
 
     def close(self) -> None:
         """Let go of the file. Owners stay what they are: their processes still run."""
@@ -104,96 +106,71 @@ class SqliteStore:
             )
         # A message is acknowledged once the cursor has moved: nothing brings it back.
         synced = isinstance(event, CursorAdvanced | RunClosed)
-        with self._file.at_work(synced=synced) as db:
-            if not isinstance(event, CursorAdvanced):
-                return self._append(db, event)
-            with transaction(db):
-                self._check_cursor(db, event)
-                return self._append(db, event)
+        return self._file.work(lambda db: self._appended(db, event), synced=synced)
 
     def claim(self, intent: EffectClaimed) -> Claim | Answer:
         """Take the right to run `intent`, or say why not."""
-        with self._file.at_work(synced=True) as db:
-            try:
-                if intent.key not in self._rows and (claim := self._claim_fresh(db, intent)):
-                    return claim
-            except sqlite3.OperationalError:
-                # What is on record is told even where nothing can be written.
-                if (answer := self._answer(db, intent)) is None:
-                    raise
-                return answer
-            if (answer := self._answer(db, intent)) is not None:
-                return answer
-            self._file.owner(db)  # what it puts on record outlives a transaction that fails
-            with transaction(db):
-                return self._claim_known(db, intent)
+        return self._file.work(lambda db: self._claimed(db, intent), synced=True)
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         """Say what became of an effect."""
         synced = isinstance(settlement, EffectResolved)
-        with self._file.at_work(synced=synced) as db:
-            if claim is not None and self._settle_first(db, settlement, claim):
-                return
-            with transaction(db):
-                row = self._row(db, settlement.key)
-                record = None if row is None else row.record
-                check_owner(record, settlement, claim)
-                self._keep(db, row, settling(record, settlement), settlement)
+        self._file.work(lambda db: self._settle(db, settlement, claim), synced=synced)
 
     def read(self, run: str | None = None) -> Iterator[Event]:
         """The events of one run, or of all, in the order in which they happened."""
         said: Values = {"ledger": self._ledger, "run": run}
-        with self._file.at_work() as db:
-            rows = db.execute(sql.OF_ALL if run is None else sql.OF_RUN, said).fetchall()
-            rows.sort(key=lambda row: row[:2])
-            self._stamps.seen(rows[-1][0] if rows else None)
+        found = sql.OF_ALL if run is None else sql.OF_RUN
+        rows = self._file.work(lambda db: db.execute(found, said).fetchall())
+        rows.sort(key=lambda row: row[:2])
+        self._stamps.seen(rows[-1][0] if rows else None)
         return (event_of(stamp, line) for stamp, _, line in rows)
 
     def standings(self, key: str | None = None) -> Iterator[Standing]:
         """Every effect that is not decided, oldest first; or that of `key`, decided or not."""
         said: Values = {"ledger": self._ledger, "key": key}
-        with self._file.at_work() as db:
-            found = db.execute(sql.UNDECIDED if key is None else sql.BY_PREFIX, said).fetchall()
-            rows = sorted(map(row_of, found), key=lambda row: row.since)
+        found = sql.UNDECIDED if key is None else sql.BY_PREFIX
+
+        def shown(db: sqlite3.Connection) -> list[Standing]:
+            rows = sorted(map(row_of, db.execute(found, said)), key=lambda row: row.since)
             now = seconds(self._stamps.now())
-            shown = [standing(row.record, owner=self._owner(db, row), now=now) for row in rows]
-        return iter(shown)
+            return [standing(row.record, owner=self._owner(db, row), now=now) for row in rows]
+
+        return iter(self._file.work(shown))
 
     def parts(self, at: datetime) -> Sequence[str]:
         """One part: all of it. From now on nothing is written into the time up to `at`."""
-        with self._file.at_work() as db:
-            self._close_off(db, at)
-            self._ledger, self.header = self._known(db)
+        self._file.work(lambda db: self._close_off(db, at))
+        self._ledger, self.header = self._file.work(self._known)
         return ("all",)
 
     def pull(self, part: str, *, at: datetime) -> Iterator[Stamped]:  # noqa: ARG002 - the only one
         """The events up to `at`."""
-        with self._file.at_work() as db:
-            self._close_off(db, at)
+        self._file.work(lambda db: self._close_off(db, at))
         return self._pulled(micros(at))
 
     def rewrite(self, rewriting: Rewriting) -> None:
         """Change all lines at once, or none; nothing of what was there stays in the files."""
-        with self._file.at_work(synced=True) as db:
+
+        def changed(db: sqlite3.Connection) -> None:
             with transaction(db):
                 rewrite(db, self._ledger, rewriting)
-            scrub(db)
+
+        self._file.work(changed, synced=True)
+        self._file.work(scrub)
 
     def _pulled(self, last: int) -> Iterator[Stamped]:
         with self._file.snapshot() as db:
             yield from sql.stamped(db.execute(sql.UP_TO, {"ledger": self._ledger, "last": last}))
 
-    def _registered(self, header: Header | None) -> tuple[int, Header]:
-        with self._file.at_work(synced=True) as db:
-            if header is None:
-                return self._known(db)
-            with transaction(db):
-                found = self._found(db)
-                if found is None:
-                    self._said_header(db, header, sql.FIRST_HEADER)
-                elif (grown := merged(found[1], header)) != found[1]:
-                    self._said_header(db, grown, sql.LATER_HEADER)
-                return self._known(db)
+    def _register(self, db: sqlite3.Connection, header: Header) -> tuple[int, Header]:
+        with transaction(db):
+            found = self._found(db)
+            if found is None:
+                self._said_header(db, header, sql.FIRST_HEADER)
+            elif (grown := merged(found[1], header)) != found[1]:
+                self._said_header(db, grown, sql.LATER_HEADER)
+            return self._known(db)
 
     def _said_header(self, db: sqlite3.Connection, header: Header, statement: str) -> None:
         db.execute(statement, {"agent": self._agent, "header": encode(header)})
@@ -210,6 +187,13 @@ class SqliteStore:
     def _found(self, db: sqlite3.Connection) -> tuple[int, Header] | None:
         row = db.execute(sql.HEADER, {"agent": self._agent}).fetchone()
         return None if row is None else (row[0], sql.header_of(row[1]))
+
+    def _appended(self, db: sqlite3.Connection, event: Event) -> bool:
+        if not isinstance(event, CursorAdvanced):
+            return self._append(db, event)
+        with transaction(db):
+            self._check_cursor(db, event)
+            return self._append(db, event)
 
     def _append(self, db: sqlite3.Connection, event: Event) -> bool:
         said: Values = {
@@ -238,6 +222,21 @@ class SqliteStore:
             [(key, Phase(phase)) for key, phase, *_ in of_step],
             [(key, Phase(phase)) for key, phase, *_ in named],
         )
+
+    def _claimed(self, db: sqlite3.Connection, intent: EffectClaimed) -> Claim | Answer:
+        try:
+            if intent.key not in self._rows and (claim := self._claim_fresh(db, intent)):
+                return claim
+        except sqlite3.OperationalError:
+            # What is on record is told even where nothing can be written.
+            if (answer := self._answer(db, intent)) is None:
+                raise
+            return answer
+        if (answer := self._answer(db, intent)) is not None:
+            return answer
+        self._file.owner(db)  # what it puts on record outlives a transaction that fails
+        with transaction(db):
+            return self._claim_known(db, intent)
 
     def _claim_fresh(self, db: sqlite3.Connection, intent: EffectClaimed) -> Claim | None:
         """The claim on a key that has no row; None, and nothing done, if it has one."""
@@ -288,6 +287,15 @@ class SqliteStore:
             now=lambda: seconds(self._stamps.now()),
         )
         return row, ruled
+
+    def _settle(self, db: sqlite3.Connection, settlement: Settlement, claim: Claim | None) -> None:
+        if claim is not None and self._settle_first(db, settlement, claim):
+            return
+        with transaction(db):
+            row = self._row(db, settlement.key)
+            record = None if row is None else row.record
+            check_owner(record, settlement, claim)
+            self._keep(db, row, settling(record, settlement), settlement)
 
     def _settle_first(self, db: sqlite3.Connection, settlement: Settlement, claim: Claim) -> bool:
         """Settle what runs under `claim`, as it nearly always is; False, and nothing done, else."""
@@ -353,7 +361,7 @@ class SqliteStore:
         try:
             db.execute(sql.CLOSE_OFF, said)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
+            if not is_read_only(error):
                 raise  # where nothing can be written, nothing has to be kept from it
 
 

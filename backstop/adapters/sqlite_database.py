@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
-from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 from weakref import WeakSet
 
 from backstop.adapters.owners import OwnerLocks
-from backstop.adapters.sqlite_file import Durability, connect, trouble
+from backstop.adapters.sqlite_file import BUSY_S, Durability, connect, is_busy, trouble
 from backstop.errors import BackstopError
 from backstop.ports import Liveness
+
+R = TypeVar("R")
+
+_PAUSES: Final = (0.0003, 0.0007, 0.001, 0.002)
+"""Seconds between attempts at a file that others hold; the last one for good."""
 
 _OWNER_OF: Final = "SELECT id FROM owners WHERE process = ?"
 _NEW_OWNER: Final = "INSERT INTO owners (process) VALUES (?) ON CONFLICT DO NOTHING"
@@ -51,33 +56,35 @@ class Database:
         self._db: sqlite3.Connection | None = self._connected(create=create)
         _OPEN.add(self)
 
-    def at_work(self, *, synced: bool | None = None) -> Hold:
-        """The connection, for one thread; a write of it is on the disk at once if `synced`.
+    def work(self, act: Callable[[sqlite3.Connection], R], *, synced: bool | None = None) -> R:
+        """What `act` gives, for one thread at a time; its writes are on the disk if `synced`.
 
-        What SQLite raises leaves as a `BackstopError` (``store-...``).
+        While others hold the file it is tried again, from its start: it may not have done
+        anything before it comes to a statement that waits. Raises `BackstopError`
+        (``store-...``) for what SQLite raises.
         """
-        return Hold(self, synced)
+        tries, deadline = 0, 0.0
+        while True:
+            try:
+                with self._lock:
+                    return act(self._ready(synced))
+            except sqlite3.Error as error:
+                now = time.monotonic()
+                deadline = deadline or now + BUSY_S
+                if not is_busy(error) or now > deadline:
+                    raise trouble(self._path, error) from error
+            # SQLite's own waiting sleeps longer and longer, and never finds a busy file free.
+            time.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
+            tries += 1
 
-    def take(self, *, synced: bool | None) -> sqlite3.Connection:
-        """The connection, for the caller alone until `give_back`."""
-        self._lock.acquire()
-        try:
-            db = self._db
-            if db is None:
-                db = self._db = self._connected(create=False)
-            if synced is not None and synced is not self._syncs and self._durable:
-                db.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
-                self._syncs = synced
-        except BaseException as error:
-            self.give_back(error)
-            raise
+    def _ready(self, synced: bool | None) -> sqlite3.Connection:  # noqa: FBT001 - see `work`
+        db = self._db
+        if db is None:
+            db = self._db = self._connected(create=False)
+        if synced is not None and synced is not self._syncs and self._durable:
+            db.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+            self._syncs = synced
         return db
-
-    def give_back(self, error: BaseException | None) -> None:
-        """Let the next one have it; raises what `error` means where that is one of SQLite's."""
-        self._lock.release()
-        if isinstance(error, sqlite3.Error):
-            raise trouble(self._path, error) from error
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -122,6 +129,7 @@ class Database:
     def _connected(self, *, create: bool) -> sqlite3.Connection:
         db = connect(self._path, create=create)
         db.create_function("stamp", 1, self._stamp)
+        db.execute("PRAGMA busy_timeout = 0")  # `work` waits
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
         self._syncs = self._durable
         return db
@@ -132,27 +140,6 @@ class Database:
         self._locks.clear(lambda dead: db.execute(_GONE, (dead,)))
         number: int = db.execute(_OWNER_OF, (process,)).fetchone()[0]
         return number
-
-
-class Hold:
-    """A connection that is held for a `with` block. Written out: it stands on the hot path."""
-
-    __slots__ = ("_file", "_synced")
-
-    def __init__(self, file: Database, synced: bool | None) -> None:  # noqa: FBT001 - see `at_work`
-        self._file = file
-        self._synced = synced
-
-    def __enter__(self) -> sqlite3.Connection:
-        return self._file.take(synced=self._synced)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._file.give_back(error)
 
 
 @contextmanager

@@ -103,7 +103,7 @@ def trouble(path: Path, error: sqlite3.Error) -> BackstopError:
 
     ``store-busy``, ``store-full``, ``store-read-only``, ``store-damaged`` or ``store-unusable``.
     """
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    code = _code(error)
     match code:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             slug, why = "store-busy", f"another process holds it for more than {BUSY_S:g} s"
@@ -116,6 +116,21 @@ def trouble(path: Path, error: sqlite3.Error) -> BackstopError:
         case _:
             slug, why = "store-unusable", "it cannot be opened, read or written"
     return BackstopError(f"{path}: {why} ({error}); nothing was changed", slug=slug)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether others hold the file, so that it is worth while to try again."""
+    return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def is_read_only(error: sqlite3.Error) -> bool:
+    """Whether nothing can be written."""
+    return _code(error) == sqlite3.SQLITE_READONLY
+
+
+def _code(error: sqlite3.Error) -> int:
+    # A fault of the binding itself has none; an extended code says it in its last byte.
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
 def _writable(path: Path) -> bool:
@@ -165,7 +180,7 @@ def _patiently(act: Callable[[], R]) -> R:
         try:
             return act()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if not is_busy(error) or time.monotonic() > deadline:
                 raise
         time.sleep(_RETRY_S)
 

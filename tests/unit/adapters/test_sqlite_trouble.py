@@ -100,8 +100,8 @@ def limited(store: SqliteStore) -> Iterator[Callable[[int], None]]:
     """No more pages than there are."""
 
     def pages(number: int) -> None:
-        with store._file.at_work() as db:  # noqa: SLF001 - a disk that is full for this file alone
-            db.execute(f"PRAGMA max_page_count = {number}")
+        limit = f"PRAGMA max_page_count = {number}"
+        store._file.work(lambda db: db.execute(limit))  # noqa: SLF001 - a disk full for it alone
 
     pages(1)  # SQLite takes what it has for the least
     yield pages
