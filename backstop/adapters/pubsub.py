@@ -32,6 +32,9 @@ _FIRST_EXTENSION_S: Final = 4.0
 _ASKS_FOR_S: Final = 5.0
 """A worker that is told to stop waits so long: a question that is broken off may be answered."""
 _ANSWERS_S: Final = 10.0
+_TRIES: Final = 60
+_PAUSE_S: Final = 1.0
+"""Pub/Sub may be out of reach for a minute before a worker gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,7 @@ class Inbox:
         self._place = place
         self._name = f"projects/{place.project}/subscriptions/{subscription}"
         self._at_once = at_once
+        self._unreached = 0
 
     async def serve(self, handle: Handler, *, report: Reporter) -> None:
         """Hand every message to `handle` and do what it says, until this is cancelled.
@@ -85,16 +89,25 @@ class Inbox:
                 raise asyncio.CancelledError
 
     async def _pull(self, client: Any) -> Sequence[Any]:
-        from google.api_core.exceptions import DeadlineExceeded, GoogleAPIError
+        from google.api_core import exceptions as said
 
         try:
             pulled = await client.pull(
-                request={"subscription": self._name, "max_messages": 1}, timeout=_ASKS_FOR_S
+                request={"subscription": self._name, "max_messages": 1},
+                timeout=_ASKS_FOR_S,
+                retry=None,  # told to stop, a worker would wait for it
             )
-        except DeadlineExceeded:
+        except said.DeadlineExceeded:
             return ()  # there was nothing
-        except GoogleAPIError as error:
+        except (said.ServiceUnavailable, said.Aborted, said.InternalServerError) as error:
+            self._unreached += 1
+            if self._unreached >= _TRIES:
+                raise BackstopError(f"{self._name}: {error}", slug="pubsub") from error
+            await asyncio.sleep(_PAUSE_S)
+            return ()
+        except said.GoogleAPIError as error:
             raise BackstopError(f"{self._name}: {error}", slug="pubsub") from error
+        self._unreached = 0
         return tuple(pulled.received_messages)
 
     async def _answer(self, client: Any, received: Any, handle: Handler, report: Reporter) -> None:

@@ -146,6 +146,22 @@ def selftest() -> None:
 
 
 @app.command()
+def worker(
+    subscription: Annotated[
+        str, typer.Argument(metavar="SUBSCRIPTION", help="projects/PROJECT/subscriptions/NAME")
+    ],
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+    store: StoreUrl = None,
+    at_once: Annotated[int, typer.Option("--at-once", help="Messages at a time.")] = 1,
+) -> None:
+    """Run an agent's steps as Pub/Sub brings them, each behind the guard."""
+    from backstop.cli.working import worker as run
+
+    run(subscription, config=config, agent=agent, store=store, at_once=at_once)
+
+
+@app.command()
 def doctor(
     live: Annotated[
         str,

@@ -6,13 +6,12 @@ would act on what is not done yet, ahead of the attempt that is doing it (W05).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from backstop.core.events import CallAnswered, EffectClaimed, EffectInDoubt, Event, Header
 from backstop.guard.journal import Attempt
-from backstop.ports import Answer, Claim, Held, Settlement, Stamped, Standing, Store
+from backstop.ports import Answer, Claim, Held, Records, Settlement, Standing
 
 _Place: TypeAlias = tuple[str, str, int]
 """Run, step and number of an attempt."""
@@ -26,7 +25,7 @@ class StandDown:
     The effect that was lost may still be asked for: its tool may know what became of it.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Records) -> None:
         self._store = store
         self._lost: dict[_Place, str] = {}
         self._granted: dict[tuple[str, str], _Place] = {}
@@ -72,14 +71,6 @@ class StandDown:
     def standings(self, key: str | None = None) -> Iterator[Standing]:
         """What is not decided, or the effect of `key`."""
         return self._store.standings(key)
-
-    def parts(self, at: datetime) -> Sequence[str]:
-        """Names of the parts that make the ledger."""
-        return self._store.parts(at)
-
-    def pull(self, part: str, *, at: datetime) -> Iterator[Stamped]:
-        """The events of one part up to `at`."""
-        return self._store.pull(part, at=at)
 
     def over(self, attempt: Attempt) -> None:
         """Forget an attempt that has ended."""

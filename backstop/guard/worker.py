@@ -29,7 +29,7 @@ from backstop.guard.chain import AttemptSession, Left, Links
 from backstop.guard.journal import Attempt, Journal
 from backstop.guard.standdown import StandDown
 from backstop.guard.ticks import Behind, Course, NotYet, Tick, Turn, course, due, parse_tick
-from backstop.ports import Delivery, Done, Handled, Later, Liveness, Standing, Store
+from backstop.ports import Delivery, Done, Handled, Later, Liveness, Records, Standing
 
 R = TypeVar("R")
 
@@ -46,8 +46,8 @@ class Worker:
         self,
         *,
         app: App,
-        store: Store,
-        journal: Callable[[Store], Journal],
+        store: Records,
+        journal: Callable[[Records], Journal],
         guard: Callable[[Journal], BasePlugin],
         sessions: BaseSessionService,
     ) -> None:

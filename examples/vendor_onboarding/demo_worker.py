@@ -33,7 +33,7 @@ from backstop.guard.journal import Journal
 from backstop.guard.recorder import RecordingPlugin
 from backstop.guard.safety import Safety
 from backstop.guard.worker import Worker
-from backstop.ports import Delivery, Done, Handled, Store
+from backstop.ports import Delivery, Done, Handled, Records
 from backstop.wiring.stores import open_store
 from examples.vendor_onboarding.demo_truth import Deed, Truth, deed
 from examples.vendor_onboarding.record import AGENT, HERE, declared, header, staged
@@ -104,7 +104,7 @@ def worker(store: str, *, guarded: bool) -> Worker:
     """The worker; without a guard it is what many run: the agent, and nothing before its tools."""
     declarations, version = declared(), version_of(HERE / "v1")
 
-    def journal(opened: Store) -> Journal:
+    def journal(opened: Records) -> Journal:
         return Journal(
             store=opened,
             namespace=Namespace(agent=AGENT),

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -235,4 +236,82 @@ def test_what_a_worker_writes_of_the_story_is_what_the_specimen_holds() -> None:
     assert [tool for tool, _ in desk.done if tool != "lookup_vendor"] == [
         "send_mail",
         "schedule_reminder",
+    ]
+
+
+AGENT_CODE = '''
+import json, os
+from google.adk.agents import LlmAgent
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_response import LlmResponse
+from google.genai import types
+
+class Scripted(BaseLlm):
+    async def generate_content_async(self, request, stream=False):
+        last = request.contents[-1].parts[0]
+        part = types.Part(text="done")
+        if last.text:
+            call = types.FunctionCall(name="send_mail", args={"to": last.text})
+            part = types.Part(function_call=call)
+        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+def send_mail(to: str) -> dict:
+    """Sends a mail."""
+    with open(os.environ["MAILS"], "a") as mails:
+        mails.write(to + "\\n")
+    return {"status": "sent"}
+
+root_agent = LlmAgent(name="clerk", model=Scripted(model="scripted"), tools=[send_mail])
+'''
+CONFIG = """
+version: 1
+agents:
+  clerk:
+    path: clerk
+    store: sqlite:///{store}
+    tools:
+      send_mail: {{identity: [to]}}
+"""
+
+
+@pytest.mark.emulator
+def test_the_command_works_an_agent_off_without_a_line_of_code(
+    pubsub_host: str,  # noqa: F811 - pytest's way
+    tmp_path: Path,
+) -> None:
+    place = Place(project=fresh_name("p"), emulator=pubsub_host)
+    prepare(place, topic="ticks", subscription="workers", first_pause_s=0.1, deadline_s=10)
+    (tmp_path / "clerk").mkdir()
+    (tmp_path / "clerk" / "__init__.py").write_text("from . import agent\n")
+    (tmp_path / "clerk" / "agent.py").write_text(AGENT_CODE)
+    (tmp_path / "backstop.yaml").write_text(CONFIG.format(store=tmp_path / "s.db"))
+    mails = tmp_path / "mails"
+    outbox = Outbox(place, "ticks")
+    for cursor, to in [(0, b"a@x"), (0, b"a@x"), (1, b"b@x")]:
+        about = {"run": "r1", "cursor": str(cursor), "user": "u", "state": "{}"}
+        outbox.publish(to, about)
+    outbox.close()
+    subscription = f"projects/{place.project}/subscriptions/workers"
+    working = subprocess.Popen(
+        [sys.executable, "-m", "backstop", "worker", subscription],
+        cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PUBSUB_EMULATOR_HOST": pubsub_host, "MAILS": str(mails)},
+    )  # fmt: skip
+    assert working.stdout is not None
+    impatient = threading.Timer(PATIENCE_S * 3, working.kill)
+    impatient.start()
+    told: list[str] = []
+    while sum(line.startswith("done") for line in told) < 3:
+        line = working.stdout.readline()
+        assert line, told
+        told.append(line)
+    impatient.cancel()
+    working.terminate()
+    assert working.wait(timeout=PATIENCE_S) == 0
+    working.stdout.close()
+    assert mails.read_text().splitlines() == ["a@x", "b@x"]
+    assert sorted(line for line in told if line.startswith("done")) == [
+        "done  r1 0: the step is done\n",
+        "done  r1 0: the step was done before\n",
+        "done  r1 1: the step is done\n",
     ]
