@@ -22,6 +22,7 @@ from backstop.guard.journal import Attempt, Journal, as_sent, current
 from backstop.guard.models import ModelRecorder
 from backstop.guard.nested import is_hidden, run_with
 from backstop.guard.offloop import written
+from backstop.guard.router import ROUTER
 from backstop.guard.safety import Safety
 from backstop.guard.scope import Closed, Scope, around, begin, hang, leave, scope_of, serving
 from backstop.guard.station import Station
@@ -53,7 +54,10 @@ class GuardPlugin(BasePlugin):
         if outer is not None:  # a runner within a tool, or within an agent's own code
             hang(outer, invocation_context)
             return
-        begin(await self._scope_for(invocation_context), invocation_context)
+        scope = await self._scope_for(invocation_context)
+        begin(scope, invocation_context)
+        if scope.attempt is not None or not scope.driven:
+            ROUTER.know(scope)
 
     async def _scope_for(self, context: Any) -> Scope:
         """The scope of a run that no other run is around: here, that of its driver's attempt."""
@@ -69,7 +73,7 @@ class GuardPlugin(BasePlugin):
         if scope is None:
             return
         queue = getattr(invocation_context, "_event_queue", None)
-        if scope.root is invocation_context and queue is not None:
+        if scope.is_of(invocation_context) and queue is not None:
             # Its nodes run in tasks of their own; this one is its consumer's, who may go.
             leave(scope)
         attempt = scope.attempt
@@ -83,7 +87,7 @@ class GuardPlugin(BasePlugin):
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         """Keep the session of an attempt that waits: only it can be resumed."""
         scope = scope_of(invocation_context)
-        if scope is None or scope.root is not invocation_context:
+        if scope is None or not scope.is_of(invocation_context):
             return
         await self._over(scope)
 

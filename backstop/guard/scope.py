@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -46,8 +47,9 @@ class Scope:
     attempt: Attempt | None
     driven: bool
     begun: Begun | None = None
-    root: Any = None
-    task: asyncio.Task[Any] | None = None
+    # Weak: a run that was cancelled says no goodbye, and must not keep itself alive.
+    root: Callable[[], Any] = lambda: None
+    task: Callable[[], asyncio.Task[Any] | None] = lambda: None
     over: bool = False
 
     @property
@@ -58,7 +60,17 @@ class Scope:
         """
         if self.over:
             return False
-        return asyncio.current_task() is not self.task or _on_the_stack(self.root)
+        return asyncio.current_task() is not self.task() or _on_the_stack(self.root())
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the run goes on, for all that can be seen."""
+        task = self.task()
+        return not self.over and task is not None and not task.done()
+
+    def is_of(self, context: Any) -> bool:
+        """Whether it began with this very context of the framework's, and no nested one."""
+        return self.root() is context
 
 
 _SCOPE: Final[ContextVar[Scope | None]] = ContextVar("backstop_scope", default=None)
@@ -66,7 +78,10 @@ _SCOPE: Final[ContextVar[Scope | None]] = ContextVar("backstop_scope", default=N
 
 def begin(scope: Scope, context: Any) -> None:
     """From now on what the run of the framework's `context` does belongs to `scope`."""
-    scope.root, scope.task = context, asyncio.current_task()
+    scope.root = weakref.ref(context)
+    task = asyncio.current_task()
+    if task is not None:
+        scope.task = weakref.ref(task)
     hang(scope, context)
     _SCOPE.set(scope)
     if not scope.driven:
@@ -110,6 +125,8 @@ def serving() -> Scope | None:
 
 def _on_the_stack(root: Any) -> bool:
     """Whether the run of this context is among the callers of whoever asks."""
+    if root is None:
+        return False
     frame = sys._getframe().f_back  # noqa: SLF001 - the only way to see one's callers
     while frame is not None:
         if any(value is root for value in frame.f_locals.values()):

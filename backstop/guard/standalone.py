@@ -8,19 +8,17 @@ web`, `adk api_server` and a plain `Runner`, each run of the runner is an attemp
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
-from weakref import WeakSet
 
 from backstop.errors import BackstopError
-from backstop.guard import effect, sessions
+from backstop.guard import sessions
 from backstop.guard.health import Health, answer, asked_by, without_question
 from backstop.guard.journal import current
 from backstop.guard.offloop import asked
 from backstop.guard.recorder import GuardPlugin
-from backstop.guard.scope import Closed, Scope, scope_of, serving
-from backstop.guard.station import EffectRefused, Station
+from backstop.guard.scope import Closed, Scope, scope_of
+from backstop.guard.station import Station
 
 _log: Final = logging.getLogger("backstop")
 
@@ -54,7 +52,7 @@ class SessionPlugin(GuardPlugin):
     async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
         """The run failed, and so did its attempt."""
         scope = scope_of(invocation_context)
-        if scope is not None and scope.root is invocation_context:
+        if scope is not None and scope.is_of(invocation_context):
             await self._over(scope, error)
 
     async def _health(self, context: Any, *, nonce: str, index: int) -> Health:
@@ -79,15 +77,13 @@ class SessionPlugin(GuardPlugin):
                     declarations=station.journal.declarations,
                     observing=station.observing,
                 )
-        scope = Scope(
+        return Scope(
             sink=self,
             station=station,
             attempt=None if begun is None else begun.attempt,
             driven=False,
             begun=begun,
         )
-        _ROUTER.know(scope)
-        return scope
 
     async def _over(self, scope: Scope, error: Exception | None = None) -> None:
         await super()._over(scope, error)
@@ -109,42 +105,3 @@ def _move_first(plugin: Any, context: Any) -> int:
         plugins.remove(plugin)
         plugins.insert(0, plugin)
     return plugins.index(plugin) if plugin in plugins else -1
-
-
-class _Router:
-    """Answers plain functions for whichever run they are called in, of however many guards."""
-
-    def __init__(self) -> None:
-        self._scopes: WeakSet[Scope] = WeakSet()
-
-    def know(self, scope: Scope) -> None:
-        """Functions may be called in this run from now on."""
-        self._scopes.add(scope)
-        former = effect.install(self)
-        if former is not None and former is not self:
-            effect.install(former)  # a driver's own: it answers all that is called here
-
-    def call(self, tool: str, arguments: dict[str, Any], run: Callable[[], Any]) -> Any:
-        """Answer the call of a plain function."""
-        scope = self._scope(tool)
-        return run() if scope is None else scope.sink.call(tool, arguments, run)
-
-    async def acall(
-        self, tool: str, arguments: dict[str, Any], run: Callable[[], Awaitable[Any]]
-    ) -> Any:
-        """Answer the call of a coroutine function."""
-        scope = self._scope(tool)
-        return await (run() if scope is None else scope.sink.acall(tool, arguments, run))
-
-    def _scope(self, tool: str) -> Scope | None:
-        scope = serving()
-        if scope is None and not all(known.over for known in self._scopes):
-            raise EffectRefused(
-                f"{tool} was not run: a run is guarded in this process, and whether this call "
-                "belongs to it cannot be seen; call it from the run's own context "
-                "(contextvars.copy_context)"
-            )
-        return scope
-
-
-_ROUTER: Final = _Router()

@@ -27,6 +27,7 @@ from backstop.core.events import (
     CallBlocked,
     CursorAdvanced,
     EffectClaimed,
+    EffectInDoubt,
     EffectResolved,
     ModelAnswered,
     RunOpened,
@@ -338,4 +339,30 @@ def test_a_mutated_argument_changes_nothing_on_record(till: Till) -> None:
     till.chat(root, "fold")
     assert [bytes(row.args) for row in till.rows(EffectClaimed)] == [b'{"order":{"id":"7"}}']
     assert live[1] == {"order": {"id": "7"}}
+    till.verified()
+
+
+def test_a_cancelled_run_is_forgotten_and_stands_in_nobodys_way(till: Till) -> None:
+    """No hook of the framework's tells of a cancellation."""
+
+    @effect
+    def ring(order: str) -> str:
+        return order
+
+    async def wait(order: str) -> str:
+        """Waits."""
+        await asyncio.sleep(60)
+        return order
+
+    async def go() -> None:
+        await till.session()
+        root = till.agent(calls(("wait", {"order": "7"})), tools=[wait])
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(till.say(till.runner(root), "wait"), timeout=1)
+
+    asyncio.run(go())
+    assert ring("8") == "8"
+    assert till.rows(CursorAdvanced) == []
+    (doubt,) = till.rows(EffectInDoubt)
+    assert doubt.running
     till.verified()
