@@ -11,6 +11,7 @@ STAMP := .venv/.installed
 OLDEST := .venv-oldest/.installed
 PEERS := .venv-bench/.installed
 GUARD_BENCH_ARGS ?=
+HAMMER ?= long
 
 AGENT := vendor-onboarding
 SPECIMEN := examples/vendor_onboarding
@@ -28,7 +29,7 @@ export UV_PYTHON_DOWNLOADS = never
 export UV_SYSTEM_CERTS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt lint type imports test property golden replay gate control diff bench bench-guard demo docs check coverage clean
+.PHONY: help install fmt lint type imports test property golden replay gate control diff bench bench-guard demo hammer docs check coverage clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +101,9 @@ bench-guard: $(PEERS) ## the guard beside its peers: cost of a call, and inciden
 
 demo: $(STAMP) ## workers killed in the middle of a mail, on both emulators: none goes twice
 	@$(PY) -m examples.vendor_onboarding.demo
+
+hammer: $(STAMP) ## workers killed and stopped at every point: nothing goes twice (HAMMER=short, else half an hour)
+	@$(PY) -m benchmarks.hammer $(HAMMER)
 
 bench: $(STAMP) ## figures, side by side in one run; never a test
 	@$(PY) -m benchmarks

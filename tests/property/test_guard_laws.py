@@ -275,7 +275,8 @@ class Guarding(RuleBasedStateMachine):
         ages: dict[str, float] = {}
         for one in self.world.undecided():
             claimed = one.claimed
-            told = self.world.store.claim(claimed) if one.phase is Phase.IN_DOUBT else None
+            lost = one.phase in {Phase.IN_DOUBT, Phase.EXECUTING}  # its owner is gone
+            told = self.world.store.claim(claimed) if lost else None
             ages[claimed.key] = told.claim_age_s if isinstance(told, InDoubt) else 0
             capability, key = claimed.key.split("-", 1)
             worker = self.world.start(capability, key, claimed.override)
