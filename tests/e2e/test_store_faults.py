@@ -287,6 +287,28 @@ def test_a_large_result_whose_pieces_were_cut_off_is_finished_later(site: Site) 
     assert other.claim(pay()) == Recorded(result=large)
 
 
+def test_a_claim_is_taken_up_though_that_is_given_up_too(site: Site) -> None:
+    store = site.store(patience_s=0.6)
+    down(site.proxy, Fault.REPLY_LOST)
+    with pytest.raises(BackstopError):
+        store.claim(pay())
+    site.proxy.fault = lambda name: Fault.REPLY_LOST if name == "Commit" else None
+    claim = granted(store)  # taking it up is recognised
+    assert isinstance(store.claim(pay()), Held)
+    up(site.proxy)
+    store.settle(committed(claim), claim=claim)
+
+    down(site.proxy, Fault.REPLY_LOST)
+    with pytest.raises(BackstopError):
+        store.claim(pay("k2"))
+    site.proxy.fault = lambda name: Fault.UNAVAILABLE if name == "Commit" else None
+    with pytest.raises(BackstopError):
+        store.claim(pay("k2"))
+    up(site.proxy)
+    assert granted(store, "k2").fence == 1
+    assert isinstance(store.claim(pay("k2")), Held)
+
+
 def test_of_many_that_know_of_a_claim_that_was_given_up_one_takes_it_up(site: Site) -> None:
     store = site.store(patience_s=0.6)
     down(site.proxy, Fault.REPLY_LOST)

@@ -15,8 +15,8 @@ from backstop.adapters.firestore.messages import Write
 from backstop.adapters.firestore.wire import Database
 from backstop.errors import BackstopError
 
-INLINE: Final = 400_000
-"""Bytes of a line that stay in its document: two of them fit into what a document may hold."""
+INLINE: Final = 300_000
+"""Bytes of a line that stay in its document: three of them fit into what a document may hold."""
 
 CHUNK: Final = 900_000
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -325,3 +329,45 @@ def test_an_argument_that_firestore_could_not_hold_as_a_value_is_kept_as_text(
     (event,) = place.find().read()
     assert isinstance(event, EffectClaimed)
     assert bytes(event.args) == args
+
+
+OPENING = """
+import sys
+from backstop.core.canon import CANON_VERSION
+from backstop.core.events import FORMAT, Header
+from backstop.errors import BackstopError
+from backstop.wiring.stores import find_store, open_store
+try:
+    open_store(sys.argv[1], header=Header(format=FORMAT, agent="clerk", canon=CANON_VERSION))
+    print(find_store(sys.argv[1], agent="clerk").header.agent)
+except BackstopError as error:
+    print(error.slug)
+"""
+
+
+def opened_by_url(url: str, *, before: str = "", **environment: str) -> str:
+    environ = {name: text for name, text in os.environ.items() if "EMULATOR" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", before + OPENING, url],
+        env={**environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_a_url_opens_the_emulator_that_the_environment_names() -> None:
+    url = f"firestore://p/(default)/{fresh_name()}"
+    assert opened_by_url(url, FIRESTORE_EMULATOR_HOST=firestore()) == "clerk"
+
+
+def test_without_an_account_the_service_is_denied_at_once(tmp_path: Path) -> None:
+    missing = str(tmp_path / "account.json")
+    url = "firestore://p/(default)/c"
+    assert opened_by_url(url, GOOGLE_APPLICATION_CREDENTIALS=missing) == "store-denied"
+
+
+def test_without_the_extra_the_url_says_what_to_install() -> None:
+    blocked = "import sys\nsys.modules['google.cloud.firestore_v1'] = None\n"
+    assert opened_by_url("firestore://p/(default)/c", before=blocked) == "missing-extra"
