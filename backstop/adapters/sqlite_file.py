@@ -71,6 +71,17 @@ def filesystem_of(path: Path, mounts: str) -> str:
     return found
 
 
+def refuse_network(path: Path, mounts: str) -> None:
+    """Raises `BackstopError` (``store-network``) for an absolute `path` on a network drive."""
+    filesystem = filesystem_of(path, mounts)
+    if is_network(filesystem):
+        raise BackstopError(
+            f"{path} lies on a network drive ({filesystem}), where locks do not hold; put the "
+            "store on a local disk, or use firestore://",
+            slug="store-network",
+        )
+
+
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     """Open the database, and make it where there is none and `create` says so.
 
@@ -82,7 +93,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
             f"{path}: there is no store; name the file that the agent writes to",
             slug="store-missing",
         )
-    _refuse_network(path)
+    refuse_network(Path(os.path.realpath(path)), _mounts())
     try:
         db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
@@ -138,18 +149,11 @@ def _writable(path: Path) -> bool:
     return all(os.access(one, os.W_OK) for one in (path.parent, path) if one.exists())
 
 
-def _refuse_network(path: Path) -> None:
+def _mounts() -> str:
     try:
-        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+        return Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return  # nothing says where it lies
-    filesystem = filesystem_of(Path(os.path.realpath(path)), mounts)
-    if is_network(filesystem):
-        raise BackstopError(
-            f"{path} lies on a network drive ({filesystem}), where locks do not hold; put the "
-            "store on a local disk, or use firestore://",
-            slug="store-network",
-        )
+        return ""  # nothing says where a file lies
 
 
 def _prepare(db: sqlite3.Connection, path: Path, *, create: bool) -> None:

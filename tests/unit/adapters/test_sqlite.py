@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import timedelta
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 
 import pytest
 
@@ -182,6 +182,28 @@ def test_eight_threads_share_a_store(store: SqliteStore) -> None:
     told = list(store.read())
     assert [lives.follow(event) for event in told] == [None] * len(told)
     assert len(told) == 8 * 20 * 3
+
+
+def test_many_may_make_the_file_at_once(path: Path) -> None:
+    gate, faults = Barrier(8), list[BaseException]()
+
+    def act(number: int) -> None:
+        gate.wait()
+        try:
+            with closing(opened(path, registered=header(versions={str(number): "v"}))) as mine:
+                done(mine, pay(key=str(number)))
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            faults.append(error)
+
+    threads = [Thread(target=act, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    with closing(SqliteStore(path, agent=AGENT, header=None, clock=SystemClock())) as found:
+        assert len(list(found.read())) == 16
+        assert found.header.versions == {str(number): "v" for number in range(8)}
 
 
 def test_one_file_holds_the_ledgers_of_several_agents(store: SqliteStore, path: Path) -> None:

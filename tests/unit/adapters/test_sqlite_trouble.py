@@ -8,13 +8,19 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from backstop.adapters.sqlite import SqliteStore
-from backstop.adapters.sqlite_file import SCHEMA_VERSION, filesystem_of, is_network
+from backstop.adapters.sqlite_file import (
+    SCHEMA_VERSION,
+    filesystem_of,
+    is_network,
+    refuse_network,
+)
 from backstop.clock import SystemClock
 from backstop.core.events import AttemptStarted, EffectCommitted, RunOpened, StepStarted
 from backstop.core.lifecycle import Lives
@@ -159,6 +165,21 @@ def test_a_read_only_store_refuses_effects(shelf: Path) -> None:
         assert isinstance(store.claim(pay("bob")), Recorded)
 
 
+def test_who_may_only_read_a_store_that_is_in_use_can_pull_it(shelf: Path) -> None:
+    path = shelf / "ledger.db"
+    at = datetime(2100, 1, 1, tzinfo=UTC)
+
+    def pulled() -> str:
+        with closing(SqliteStore(path, agent=AGENT, header=None, clock=SystemClock())) as reader:
+            parts = reader.parts(at)
+            return str([len(list(reader.pull(part, at=at))) for part in parts])
+
+    with closing(opened(path)) as store:
+        done(store, pay())
+        shelf.chmod(0o555)
+        assert as_nobody(pulled) == "[2]"
+
+
 def test_where_the_lock_of_an_owner_cannot_be_held_nothing_is_claimed(path: Path) -> None:
     path.with_name("ledger.db.owners").write_text("in the way")
     with closing(opened(path)) as store:
@@ -252,6 +273,12 @@ this is no mount
 )
 def test_a_file_lies_where_it_is_mounted(place: str, filesystem: str) -> None:
     assert filesystem_of(Path(place), MOUNTS) == filesystem
+
+
+def test_a_store_on_a_network_drive_is_refused() -> None:
+    refuse_network(Path("/var/ledger.db"), MOUNTS)
+    with refused("store-network", Path("/mnt/ledger.db")):
+        refuse_network(Path("/mnt/ledger.db"), MOUNTS)
 
 
 def test_where_nothing_says_it_a_file_lies_nowhere() -> None:
