@@ -41,17 +41,24 @@ def _lies_in(file: str | None, folder: Path) -> bool:
     return bool(file) and Path(file or "").resolve().is_relative_to(folder)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Tools:
     """The tools of one agent: `configured` and `vouched` by the configuration, `found` in code."""
 
     configured: Mapping[str, Declaration] = field(default_factory=dict)
     vouched: Mapping[str, Safety] = field(default_factory=dict)
     found: Iterable[Declared] = ()
+    _known: dict[str, Safety] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # One list, whoever asks: `found` may be an iterator.
-        object.__setattr__(self, "found", tuple(self.found))
+        self.found = list(self.found)
+
+    def add(self, said: Declared) -> Declaration:
+        """Take in a function that was found later; what names its effects from now on."""
+        self.found = [*self.found, said]
+        self._known.pop(said.tool, None)
+        return _declaration(said, self._configured(said))
 
     def declarations(self) -> dict[str, Declaration]:
         """Everything that names effects, by tool: for the journal and the ledger's header."""
@@ -66,6 +73,11 @@ class Tools:
 
     def safety_of(self, tool: str) -> Safety:
         """How a tool's effect may be tried again, `broken` where that cannot be relied on."""
+        if tool not in self._known:
+            self._known[tool] = self._safety_of(tool)
+        return self._known[tool]
+
+    def _safety_of(self, tool: str) -> Safety:
         vouched = self.vouched.get(tool, NO_SAFETY)
         said = [one for one in self.found if one.tool == tool]
         if not said or vouched.broken:
@@ -88,21 +100,18 @@ class _Safeties(Mapping[str, Safety]):
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
-        self._names = list(dict.fromkeys([*tools.vouched, *(one.tool for one in tools.found)]))
-        self._known: dict[str, Safety] = {}
 
     def __getitem__(self, tool: str) -> Safety:
-        if tool not in self._known:
-            if tool not in self._names:
-                raise KeyError(tool)
-            self._known[tool] = self._tools.safety_of(tool)
-        return self._known[tool]
+        if tool in self._tools.vouched or any(one.tool == tool for one in self._tools.found):
+            return self._tools.safety_of(tool)
+        raise KeyError(tool)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        tools = self._tools
+        return iter(dict.fromkeys([*tools.vouched, *(one.tool for one in tools.found)]))
 
     def __len__(self) -> int:
-        return len(self._names)
+        return sum(1 for _ in self)
 
 
 def _declaration(said: Declared, configured: Declaration) -> Declaration:

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from backstop.errors import BackstopError
 from backstop.guard.calls import Call, inside, name_call, produced, within
 from backstop.guard.capability import Keyed
 from backstop.guard.desk import Produced
 from backstop.guard.effect import Body
 from backstop.guard.journal import Attempt
+from backstop.guard.offloop import asked
 from backstop.guard.scope import Closed
 from backstop.guard.spans import ids
 from backstop.guard.station import EffectRefused, Station
@@ -29,6 +31,8 @@ def serve_function(
 
     Raises `EffectRefused` where the call cannot be guarded.
     """
+    if (learn := _to_learn(station, run)) is not None:
+        _learned(tool, learn)
     call = _named(station, attempt, tool, arguments)
     if call is None or isinstance(station, Closed):
         return run()
@@ -48,6 +52,8 @@ async def serve_coroutine(
     run: Callable[[], Awaitable[Any]],
 ) -> Any:
     """What the caller of a coroutine function gets; raises as `serve_function` does."""
+    if (learn := _to_learn(station, run)) is not None and isinstance(station, Station):
+        await asked(station.journal.store, partial(_learned, tool, learn))
     call = _named(station, attempt, tool, arguments)
     if call is None or isinstance(station, Closed):
         return await run()
@@ -63,6 +69,21 @@ async def serve_coroutine(
         arguments=arguments,
         recall=lambda _: None,
     )
+
+
+def _to_learn(station: Station | Closed, run: Callable[[], Any]) -> Callable[[], None] | None:
+    """What has to be done before a row may name the function's declaration; None if nothing."""
+    learner = None if isinstance(station, Closed) else station.learner
+    if learner is None or not isinstance(run, Body) or learner.knows_function(run.declared):
+        return None
+    return partial(learner.learn_function, run.declared)
+
+
+def _learned(tool: str, learn: Callable[[], None]) -> None:
+    try:
+        learn()
+    except BackstopError as error:
+        raise EffectRefused(f"{tool} was not run: {error}") from error
 
 
 def _named(

@@ -132,7 +132,11 @@ class Journal:
         state: Mapping[str, Any],
         delivery: str = "",
     ) -> Attempt:
-        """Begin a try at the run's step number `cursor`; a redelivery is a further attempt."""
+        """Begin a try at the run's step number `cursor`; a redelivery is a further attempt.
+
+        Raises `BackstopError` (``run-closed``) for a run that has ended: whatever is answered
+        to it now comes too late.
+        """
         step = f"s{cursor}"
         known, tries = self._tries(run, step)
         if not known:
@@ -232,6 +236,12 @@ class Journal:
                 known = True
             elif isinstance(event, AttemptStarted) and event.step == step:
                 tries = event.attempt
+            elif isinstance(event, RunClosed):
+                raise BackstopError(
+                    f"run {run} is closed ({event.status}): nothing of it is begun again; open "
+                    "another run",
+                    slug="run-closed",
+                )
         return known, tries
 
     def _write(self, event: Event) -> bool:

@@ -24,6 +24,7 @@ from backstop.guard.calls import Call, apart, intent_of, undecided, unfinished
 from backstop.guard.capability import Keyed, Probe, downstream_key
 from backstop.guard.claim import perform, perform_now
 from backstop.guard.desk import Produced, how
+from backstop.guard.effect import Declared
 from backstop.guard.journal import Journal
 from backstop.guard.offloop import asked
 from backstop.guard.oldkeys import OldKeys
@@ -109,6 +110,14 @@ class Learner(Protocol):
         ...
 
     def learn(self, tool: Any) -> None:
+        """Register it. Raises what the store raises."""
+        ...
+
+    def knows_function(self, said: Declared) -> bool:
+        """Is what is declared of the function registered with the store?"""
+        ...
+
+    def learn_function(self, said: Declared) -> None:
         """Register it. Raises what the store raises."""
         ...
 

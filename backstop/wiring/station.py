@@ -15,7 +15,7 @@ import msgspec
 
 from backstop.adapters.content import version_of
 from backstop.adapters.memory import MemoryStore
-from backstop.adk.code import tool_code
+from backstop.adk.code import code_digest, tool_code
 from backstop.adk.control import STEERING
 from backstop.adk.schema import schema_of
 from backstop.config import DEFAULT_FILE, Agent, Config, load
@@ -24,6 +24,7 @@ from backstop.core.events import FORMAT, Header
 from backstop.core.identity import Declaration
 from backstop.errors import ConfigError
 from backstop.guard.declared import Tools, functions_of
+from backstop.guard.effect import Declared, declared_by
 from backstop.guard.journal import Journal
 from backstop.guard.safety import NO_SAFETY
 from backstop.guard.station import Station
@@ -156,7 +157,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
         safety=tools.safety(),
         unsaid=NO_SAFETY,
         observing=settings.observing,
-        learner=_Learner(url=url, header=header, store=store, known=known),
+        learner=_Learner(url=url, header=header, store=store, known=known, tools=tools),
     )
 
 
@@ -191,13 +192,21 @@ class _Learner:
     """
 
     def __init__(
-        self, *, url: str, header: Header, store: Store, known: dict[str, Declaration]
+        self,
+        *,
+        url: str,
+        header: Header,
+        store: Store,
+        known: dict[str, Declaration],
+        tools: Tools,
     ) -> None:
         self._url = url
         self._header = header
         self._store = store
         self._known = known
         self._met = {name for name, declared in known.items() if declared.schema}
+        self._tools = tools
+        self._homes = {said.home for said in tools.found}
 
     def knows(self, tool: Any) -> bool:
         """Is what is declared of the tool registered?"""
@@ -206,11 +215,27 @@ class _Learner:
     def learn(self, tool: Any) -> None:
         """Know `tool` from now on. Raises what the store raises."""
         name = tool.name
+        said = declared_by(getattr(tool, "func", None))
+        if said is not None and not self.knows_function(said):
+            self.learn_function(said)
+            return
         declared = _with_schema(self._known.get(name) or Declaration(tool=name), schema_of(tool))
+        self._register(name, declared, tool_code(tool))
+
+    def knows_function(self, said: Declared) -> bool:
+        """Is what is declared of the function registered?"""
+        return said.home in self._homes
+
+    def learn_function(self, said: Declared) -> None:
+        """Know the function from now on. Raises what the store raises."""
+        self._register(said.tool, self._tools.add(said), code_digest(said.function))
+        self._homes.add(said.home)
+
+    def _register(self, name: str, declared: Declaration, code: str) -> None:
         header = msgspec.structs.replace(
             self._header,
             tools={**self._header.tools, name: declared.digest},
-            code={**self._header.code, name: tool_code(tool)},
+            code={**self._header.code, name: code},
             declarations={**self._header.declarations, declared.digest: declared},
         )
         if isinstance(self._store, MemoryStore):
