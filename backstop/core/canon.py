@@ -42,6 +42,7 @@ from .spelling import (
     normal,
     pointer_token,
     too_deep,
+    too_large,
     too_long,
     underflow,
     unwrapped,
@@ -334,7 +335,9 @@ def _object_text(members: dict[Any, object], depth: int, room: Room) -> str:
         for name in sorted(named):
             item = named[name]
             if type(item) is str and item.isascii():
-                room.take(len(item))
+                room.left -= len(item)  # `take`, written out: most members are such texts
+                if room.left < 0:
+                    raise too_large()
                 parts.append(f"{encode_basestring(name)}:{encode_basestring(item)}")
             else:
                 parts.append(f"{encode_basestring(name)}:{_text(item, depth + 1, room)}")

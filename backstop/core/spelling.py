@@ -90,15 +90,15 @@ class Room:
     Twenty lists of one list twice are a million lists when written out.
     """
 
-    __slots__ = ("_left",)
+    __slots__ = ("left",)
 
     def __init__(self, size: int) -> None:
-        self._left = size
+        self.left = size
 
     def take(self, size: int) -> None:
         """Use up `size`. Raises `NotCanonical` once there is no more."""
-        self._left -= size
-        if self._left < 0:
+        self.left -= size
+        if self.left < 0:
             raise too_large()
 
 
