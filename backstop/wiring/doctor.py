@@ -80,7 +80,9 @@ def _check_agent(folder: Path, *, config: Path | None, nonce: str) -> Iterator[C
         yield Check(ok=False, what=f"{name}: the agent cannot be loaded: {said}")
         return
     guard = Plugin(name="backstop.Plugin", config=config)
-    whole = app.model_copy(update={"plugins": [*app.plugins, guard]})
+    # A server appends it, and it moves to the front in its first run; here it has none before
+    # the question, which a plugin that rewrites messages could turn into one for the model.
+    whole = app.model_copy(update={"plugins": [guard, *app.plugins]})
     try:
         events = asyncio.run(_asked(whole, question(nonce)))
     except Exception as error:  # noqa: BLE001 - whatever stands before the guard
