@@ -64,7 +64,7 @@ def test_a_kind_merges_nothing_else(kinds: tuple[str, ...], a: Json, b: Json) ->
 def test_the_kinds_are_those_of_the_design() -> None:
     assert {
         "set", "json", "email", "date-time", "slug", "casefold", "trim", "volatile",
-        "override", "money", "generated",
+        "override", "money", "generated", "redact",
     } == KINDS  # fmt: skip
 
 
