@@ -37,8 +37,7 @@ class Clock(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The exclusive right to run one effect: who holds it, and under which fence."""
 
     run: str

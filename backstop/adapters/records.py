@@ -8,7 +8,6 @@ clock, which is asked only where an answer depends on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
@@ -66,16 +65,14 @@ class Record(msgspec.Struct, kw_only=True):
     done: Settlement | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
+class Granted(msgspec.Struct, frozen=True, kw_only=True):
     """The claim may be written: as this event, which makes this record."""
 
     event: EffectClaimed
     record: Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubtful:
+class Doubtful(msgspec.Struct, frozen=True, kw_only=True):
     """The claim in force has no owner any more: write this first, and rule again."""
 
     event: EffectInDoubt

@@ -212,10 +212,11 @@ def _create(db: sqlite3.Connection) -> None:
 
 
 _SCHEMA: Final = (
-    # `floor`: no event gets a stamp below it any more, for a snapshot was taken there.
+    # `floor`: no event gets a stamp below it any more, for a snapshot was taken there. Each write
+    # looks at it, so it stands before the header, which may be long.
     """CREATE TABLE ledgers (
-        id INTEGER PRIMARY KEY, agent TEXT NOT NULL UNIQUE, header BLOB NOT NULL,
-        floor INTEGER NOT NULL DEFAULT 0)""",
+        id INTEGER PRIMARY KEY, floor INTEGER NOT NULL DEFAULT 0, agent TEXT NOT NULL UNIQUE,
+        header BLOB NOT NULL)""",
     """CREATE TABLE owners (
         id INTEGER PRIMARY KEY, process TEXT NOT NULL UNIQUE, gone INTEGER NOT NULL DEFAULT 0)""",
     # One row a key. The claim in force and what settled it stand in the row itself; what they
