@@ -60,7 +60,8 @@ class Vouched:
 class Agent:
     """An agent of the configuration. Paths are resolved against the configuration's folder.
 
-    `vouched` says of tools, by name, how their effects may be tried again.
+    `vouched` says of tools, by name, how their effects may be tried again. `observing` says that
+    the guard refuses nothing.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Agent:
     namespace: Namespace
     declarations: Mapping[str, Declaration]
     vouched: Mapping[str, Vouched] = field(default_factory=dict)
+    observing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +219,7 @@ def _agent(name: str, model: AgentModel, root: Path) -> Agent:
         namespace=Namespace(agent=name, app=model.app, tenant=model.tenant),
         declarations={tool: _declaration(tool, said) for tool, said in model.tools.items()},
         vouched={tool: _vouched(said) for tool, said in model.tools.items()},
+        observing=model.mode == "observe",
     )
 
 

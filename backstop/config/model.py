@@ -185,6 +185,10 @@ class AgentModel(_Model):
         default=False,
         description="The guard ran in production: repeats of a key are absorbed.",
     )
+    mode: Literal["guard", "observe"] = Field(
+        default="guard",
+        description="`observe`: the guard refuses nothing, and records what it would have refused.",
+    )
     app: str = Field(default="", description="The app's name, if it is part of the keys.")
     tenant: str = Field(default="", description="The tenant, if it is part of the keys.")
     tools: dict[Text, ToolModel] = Field(

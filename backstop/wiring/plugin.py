@@ -90,24 +90,26 @@ class Plugin(SessionPlugin):
         if station is not None:
             return station
         if self._config is None:
-            return Closed(why=self._why, observing=self._settings.observing)
+            return Closed(why=self._why, observing=self._settings.observing is True)
         # Reads files, and may wait for a network: others on this loop go on meanwhile.
         return await asyncio.to_thread(self._opened, self._config, app, _root_of(context))
 
     def _opened(self, config: Config, app: str, root: Any) -> Station | Closed:
         declared: Mapping[str, Declaration] = {}
+        observing = self._settings.observing
         with self._opening:
             if app in self._stations:
                 return self._stations[app]
             try:
                 agent = agent_of(config, self._settings, app=app)
                 declared = agent.declarations
+                observing = agent.observing if observing is None else observing
                 station = open_station(agent, root, self._settings)
             except Exception as error:  # noqa: BLE001 - one that raises would end the run
                 # Tried anew at the next run: a store may be back by then.
                 why = _told(error)
                 _log.error("backstop refuses effects: %s", why)
-                return Closed(why=why, declarations=declared, observing=self._settings.observing)
+                return Closed(why=why, declarations=declared, observing=observing is True)
             self._stations[app] = station
             return station
 

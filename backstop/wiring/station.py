@@ -39,7 +39,7 @@ AGENT: Final = "BACKSTOP_AGENT"
 STORE: Final = "BACKSTOP_STORE"
 MODE: Final = "BACKSTOP_MODE"
 
-_MODES: Final = {"": False, "guard": False, "observe": True}
+_MODES: Final = {"": None, "guard": False, "observe": True}
 _CONTAINERS: Final = frozenset({"AgentTool", "GoogleSearchAgentTool", "NodeTool"})
 
 
@@ -50,7 +50,7 @@ class Settings:
     config: Path | None = None
     agent: str | None = None
     store: str | None = None
-    observing: bool = False
+    observing: bool | None = None
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
@@ -67,8 +67,11 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     )
 
 
-def is_observing(mode: str) -> bool:
-    """Whether a mode is ``observe``, not ``guard``. Raises `ConfigError` (``guard-mode``)."""
+def is_observing(mode: str) -> bool | None:
+    """Whether a mode is ``observe``, not ``guard``; None if it is empty.
+
+    Raises `ConfigError` (``guard-mode``) for any other.
+    """
     if mode not in _MODES:
         raise ConfigError(f"{MODE} is {mode[:40]!r}: write guard or observe", slug="guard-mode")
     return _MODES[mode]
@@ -128,6 +131,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
             f"agent {agent.name} has no `path` in backstop.yaml: which version runs cannot be told",
             slug="guard-path",
         )
+    observing = agent.observing if settings.observing is None else settings.observing
     version = version_of(agent.path)
     survey = Survey(root=root, plugins=[], folder=agent.path.resolve())
     tools = _tools(agent, survey)
@@ -138,7 +142,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
         app=agent.namespace.app,
         tenant=agent.namespace.tenant,
         canon=CANON_VERSION,
-        guarded=not settings.observing,
+        guarded=not observing,
         tools={name: declared.digest for name, declared in sorted(known.items())},
         code={told["tool"]: told["code"] for told in _called(survey)},
         declarations={declared.digest: declared for declared in known.values()},
@@ -156,7 +160,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
         ),
         safety=tools.safety(),
         unsaid=NO_SAFETY,
-        observing=settings.observing,
+        observing=observing,
         learner=_Learner(url=url, header=header, store=store, known=known, tools=tools),
     )
 

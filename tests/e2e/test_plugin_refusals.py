@@ -404,3 +404,21 @@ def test_rows_name_trace_and_span_and_the_span_names_the_row(
     assert read.span
     assert all(row.trace for row in till.rows(ModelAnswered))
     assert len(till.rows(EffectCommitted)) == 1
+
+
+def test_the_configuration_may_say_that_the_guard_only_observes(till: Till) -> None:
+    file = till.folder / "backstop.yaml"
+    text = file.read_text(encoding="utf-8").replace("    tools:", "    mode: observe\n    tools:")
+    file.write_text(text, encoding="utf-8")
+    till.chat(till.agent(PAY, says("x"), PAY, says("y")), "pay", "again")
+    assert till.sent == [("7", 10)] * 2
+    assert [row.how for row in till.rows(CallAnswered)] == ["observed_recorded"]
+
+
+def test_what_is_said_at_construction_wins_over_the_configuration(till: Till) -> None:
+    file = till.folder / "backstop.yaml"
+    text = file.read_text(encoding="utf-8").replace("    tools:", "    mode: observe\n    tools:")
+    file.write_text(text, encoding="utf-8")
+    guard = till.plugin(mode="guard")
+    till.chat(till.agent(PAY, says("x"), PAY, says("y")), "pay", "again", plugins=[guard])
+    assert till.sent == [("7", 10)]
