@@ -155,7 +155,7 @@ def worker(
     store: StoreUrl = None,
     at_once: Annotated[int, typer.Option("--at-once", help="Messages at a time.")] = 1,
 ) -> None:
-    """Run an agent's steps as Pub/Sub brings them, each behind the guard."""
+    """Run an agent's steps as Pub/Sub brings them."""
     from backstop.cli.working import worker as run
 
     run(subscription, config=config, agent=agent, store=store, at_once=at_once)
