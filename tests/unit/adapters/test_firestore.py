@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,10 +29,13 @@ from backstop.core.events import (
     EffectClaimed,
     EffectCommitted,
     EffectFailed,
+    EffectInDoubt,
     Failure,
     Header,
     RunOpened,
 )
+from backstop.core.lifecycle import Lives
+from backstop.core.sealing import EVENT
 from backstop.errors import BackstopError
 from backstop.ports import Claim, Held, InDoubt, Liveness, Recorded
 from tests.emulators import firestore, fresh_name
@@ -203,6 +208,47 @@ def test_a_snapshot_leaves_out_what_the_server_took_in_later_whatever_the_writer
     late.close()
     assert list(store.pull("all", at=at)) == before
     assert len(list(store.pull("all", at=SystemClock().now()))) == 2
+
+
+def test_pulls_for_one_instant_are_equal_and_lawful_while_others_write(place: Place) -> None:
+    store, writers = place.store(), [place.store() for _ in range(3)]
+    ends = threading.Event()
+
+    def write(mine: FirestoreStore, name: str) -> None:
+        for number in itertools.count():
+            if ends.is_set():
+                return
+            claim = granted(mine, pay(f"{number % 7}{name}{number}"))
+            if number % 3 == 0:
+                mine.settle(failed(claim), claim=claim)
+                claim = granted(mine, pay(claim.key, attempt=2))
+            if number % 2 == 0:
+                doubt = EffectInDoubt(
+                    run="r1", at="", key=claim.key, fence=claim.fence, reason="timeout"
+                )
+                mine.settle(doubt, claim=claim)
+            mine.settle(committed(claim), claim=claim)
+
+    threads = [
+        threading.Thread(target=write, args=(mine, name))
+        for mine, name in zip(writers, "abc", strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        while len(list(store.read())) < 20:
+            time.sleep(0.05)
+        at = SystemClock().now()
+        pulls = [sorted(store.pull("all", at=at)) for _ in range(4)]
+    finally:
+        ends.set()
+        for thread in threads:
+            thread.join()
+    pulls.append(sorted(row for part in "0123456789abcdef" for row in store.pull(part, at=at)))
+    assert len(pulls[0]) > 10
+    assert all(pull == pulls[0] for pull in pulls)
+    lives = Lives(guarded=True)
+    assert {lives.follow(EVENT.decode(row.line)) for row in pulls[0]} == {None}
 
 
 def test_the_parts_of_a_shared_ledger_hold_every_name_once(place: Place) -> None:
