@@ -41,7 +41,7 @@ class Plan:
     crashes: tuple[tuple[Deed, str], ...]
     workers: int = 3
     copies: int = 3
-    within_s: float = 110
+    within_s: float = 300
     brief: bool = False
 
 

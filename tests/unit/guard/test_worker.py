@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,11 +18,14 @@ from backstop.core.events import (
     CallAnswered,
     CursorAdvanced,
     EffectClaimed,
+    EffectInDoubt,
     Event,
     RunClosed,
     StepStarted,
 )
 from backstop.errors import BackstopError
+from backstop.guard.capability import Happened, probe
+from backstop.guard.safety import LEASE_S, Safety
 from backstop.ports import Delivery, Done, Handled, Later
 from tests.unit.guard.town import Died, Town, handle, tick
 
@@ -119,9 +125,8 @@ def test_w06_a_step_that_a_live_worker_is_at_is_not_adopted() -> None:
     assert (town.mails, len(town.events(AttemptStarted))) == (["x@y"], 1)
 
 
-def test_w13_a_worker_killed_in_an_effect_leaves_it_in_doubt_and_nobody_does_it_again() -> None:
-    """W13: neither output nor error is on record; that is a legal state."""
-    town = Town()
+def killed_in_a_mail(town: Town) -> None:
+    """Worker `a` is gone in the middle of a mail, which did not go out."""
 
     async def die(to: str) -> None:
         town.dead.add("a")
@@ -132,6 +137,12 @@ def test_w13_a_worker_killed_in_an_effect_leaves_it_in_doubt_and_nobody_does_it_
     with contextlib.suppress(Died):
         handle(town.worker("a"), tick("x@y"))
     town.on_mail, town.store.unreachable = None, False
+
+
+def test_w13_a_worker_killed_in_an_effect_leaves_it_in_doubt_and_nobody_does_it_again() -> None:
+    """W13: neither output nor error is on record; that is a legal state."""
+    town = Town()
+    killed_in_a_mail(town)
     answers = [handle(town.worker("b"), tick("x@y")) for _ in range(3)]
     assert all(isinstance(answer, Later) for answer in answers)
     assert "is in doubt: resolve it" in answers[-1].reason
@@ -141,6 +152,32 @@ def test_w13_a_worker_killed_in_an_effect_leaves_it_in_doubt_and_nobody_does_it_
     town.resolve("reopened", fence=2)
     assert isinstance(handle(town.worker("b"), tick("x@y")), Done)
     assert (town.mails, town.cursor()) == (["x@y"], 1)
+
+
+def test_s11_a_worker_that_nobody_can_see_is_not_replaced_while_its_lease_runs() -> None:
+    """S11, S01: the old owner cannot be stopped; after its lease the effect is in doubt."""
+    town = Town(out_of_sight={"a"})
+    killed_in_a_mail(town)
+    answer = handle(town.worker("b"), tick("x@y"))
+    assert "a/s0.1 is at send_mail" in answer.reason
+    assert len(town.events(AttemptStarted)) == 1
+    town.clock.late = timedelta(seconds=LEASE_S)
+    assert isinstance(handle(town.worker("b"), tick("x@y")), Later)
+    assert len(town.events(EffectInDoubt)) == 1
+    assert (town.mails, town.cursor()) == ([], 0)
+
+
+def test_an_effect_that_can_be_looked_up_needs_no_person_when_its_worker_was_killed() -> None:
+    found: list[str] = []
+
+    def look(key: str, arguments: Mapping[str, Any]) -> Happened:
+        found.append(arguments["to"])
+        return Happened({"sent": "x@y"})
+
+    town = Town(safety=Safety(capability=probe(look, settle="1s")))
+    killed_in_a_mail(town)
+    assert isinstance(handle(town.worker("b"), tick("x@y")), Done)
+    assert (found, town.mails, town.cursor()) == (["x@y"], [], 1)
 
 
 def test_an_effect_in_doubt_holds_the_step_until_a_person_resolves_it() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -32,6 +32,7 @@ from backstop.core.events import (
 from backstop.core.identity import Declaration, Namespace
 from backstop.guard.journal import Journal
 from backstop.guard.recorder import RecordingPlugin
+from backstop.guard.safety import NO_SAFETY, Safety
 from backstop.guard.worker import Worker
 from backstop.ports import Answer, Claim, Delivery, Handled, Settlement
 
@@ -40,10 +41,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 class Noon:
-    """It is always noon."""
+    """It is noon, until somebody says that it is `late`."""
+
+    late = timedelta()
 
     def now(self) -> datetime:
-        return datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+        return datetime(2026, 3, 2, 12, 0, tzinfo=UTC) + self.late
 
 
 class Scripted(BaseLlm):
@@ -109,13 +112,18 @@ class Town:
     sessions: BaseSessionService = field(default_factory=InMemorySessionService)
     mails: list[str] = field(default_factory=list)
     dead: set[str] = field(default_factory=set)
+    out_of_sight: set[str] = field(default_factory=set)
+    safety: Safety = NO_SAFETY
+    clock: Noon = field(default_factory=Noon)
     faults: list[Exception] = field(default_factory=list)
     on_mail: Callable[[str], Any] | None = None
 
     def __post_init__(self) -> None:
-        self.store = Raced(
-            clock=Noon(), is_alive=lambda owner: owner.split("/")[0] not in self.dead
-        )
+        self.store = Raced(clock=self.clock, is_alive=self._is_alive)
+
+    def _is_alive(self, owner: str) -> bool | None:
+        name = owner.split("/", maxsplit=1)[0]
+        return None if name in self.out_of_sight else name not in self.dead
 
     async def send_mail(self, to: str, tool_context: ToolContext) -> dict[str, str]:
         """Send a mail."""
@@ -141,7 +149,7 @@ class Town:
                 version=version,
                 owner=name,
             ),
-            guard=RecordingPlugin,
+            guard=lambda journal: RecordingPlugin(journal, unsaid=self.safety),
             sessions=self.sessions,
         )
 
