@@ -14,7 +14,7 @@ from backstop.adk.arming import agent_of
 from backstop.adk.begun import watched
 from backstop.adk.control import is_control
 from backstop.adk.flow import note, redo, since
-from backstop.core.events import BY_AGENT, BY_PERSON
+from backstop.core.events import BY_AGENT, BY_PERSON, CallBlocked
 from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import (
@@ -90,8 +90,12 @@ async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt |
         if declared.effect and not station.observing:
             attempt.refusals.append(call)
         return await _unguarded(asked, {declared.tool: declared}, call, observing=station.observing)
-    if call.declaration.effect and _is_declined(asked.context) and not station.observing:
-        return await _declined(call, station)
+    if call.declaration.effect and not station.observing:
+        said = getattr(asked.context, "tool_confirmation", None)
+        if said is not None and not said.confirmed:
+            return await _declined(call, station)
+        if said is not None and await _was_declined(call, station):
+            return refused("a person declined it before; to do it all the same, ask anew")
     if not call.declaration.effect:
         if taken is not None and isinstance(capability, Keyed):
             asked.args[capability.param] = taken
@@ -115,10 +119,24 @@ async def _learned(tool: Any, station: Station) -> None:
         await off_loop(station.journal.store, partial(learner.learn, tool))
 
 
-def _is_declined(context: Any) -> bool:
-    """Whether a person was asked about this very call, and said no."""
-    answer = getattr(context, "tool_confirmation", None)
-    return answer is not None and answer.confirmed is False
+async def _was_declined(call: Call, station: Station) -> bool:
+    """Whether a person was asked about this very call, and said no already.
+
+    What is finished may be answered once more, and an older framework would believe that.
+    """
+    store, run = station.journal.store, call.attempt.run
+
+    def look() -> bool:
+        return any(
+            isinstance(row, CallBlocked)
+            and (row.by, row.call, row.key) == (BY_PERSON, call.id, call.named.key)
+            for row in store.read(run)
+        )
+
+    try:
+        return bool(call.id) and await off_loop(store, look)
+    except BackstopError:
+        return False  # the claim that follows meets the same store, and says so
 
 
 async def _declined(call: Call, station: Station) -> Any:
@@ -198,7 +216,9 @@ async def tell_unreached(asked: Asked, result: Any, station: Station, attempt: A
         await _steered(station, call, result)
     elif call.declaration.effect:
         attempt.due[call.tool] -= 1
-        await written(station.journal.store, blocked(call, station.journal, by=BY_AGENT))
+        said = getattr(asked.context, "tool_confirmation", None)
+        by = BY_AGENT if said is None or said.confirmed else BY_PERSON
+        await written(station.journal.store, blocked(call, station.journal, by=by))
 
 
 async def _steered(station: Station, call: Call, result: Any) -> None:
