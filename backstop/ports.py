@@ -267,7 +267,10 @@ class Erasable(Protocol):
     """A store whose past can be changed, so that a person can be taken out of it."""
 
     def rewrite(self, rewriting: Rewriting) -> None:
-        """Change all lines at once, or none; nothing of what was there stays in its files."""
+        """Change lines where they stand; what is cut off is finished by doing it again.
+
+        Nothing of what was there stays where the store can reach it.
+        """
         ...
 
 

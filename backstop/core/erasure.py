@@ -166,6 +166,7 @@ class Eraser:
     def __init__(self, of: Subject) -> None:
         self._of = of
         self._keys: set[str] = set()
+        self._counted: set[int] = set()
         self.rows: Counter[str] = Counter()
         self.named = 0
 
@@ -182,7 +183,9 @@ class Eraser:
         settles = _text(members, "t") in _SETTLEMENTS and _text(members, "key") in self._keys
         if not settles and not self._is_about(members):
             return None
-        self.rows[_text(members, "run")] += 1
+        if (known := hash(line)) not in self._counted:  # a store may hold it in two places
+            self._counted.add(known)
+            self.rows[_text(members, "run")] += 1
         return {name: self._left(members, name) for name in members}
 
     def _is_about(self, members: Mapping[str, msgspec.Raw]) -> bool:

@@ -54,6 +54,12 @@ class Chunks:
             # is there already is no loss.
             self._database.commit([write], self._database.patience())
 
+    def remove(self, held: Spelled) -> None:
+        """Remove the chunks of a line that no document holds any more."""
+        for path in self._paths(held) if held.chunks else ():
+            write = Write(path=path, fields={}, gone=True)
+            self._database.commit([write], self._database.patience())
+
     def line(self, held: Spelled) -> bytes:
         """The whole line. Raises `BackstopError` (``store-unreadable``) where part is missing."""
         if not held.chunks:

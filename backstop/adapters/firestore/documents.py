@@ -42,6 +42,8 @@ _DONE: Final = "done"
 _LINE: Final = "line"
 _WRITTEN: Final = "claim_written"
 _BORN: Final = "born"
+_SETTLED: Final = "last_written"
+"""When the settlement was written, where the document was rewritten since."""
 
 _NOT_YET_KNOWN: Final = 0
 """An instant of the server's that is the document's last write: whoever writes next knows it."""
@@ -159,6 +161,7 @@ def claiming_again(
     """A further claim over `effect`; its lines move into the collection `events`."""
     fields = {**_claim_fields(said, after, process), _WRITTEN: _NOT_YET_KNOWN, **_known(effect)}
     dropped = {_LAST, _chunked(_LAST), _at(_LAST), LAST_RUN, _EXPIRES, _CLAIM, _chunked(_CLAIM)}
+    dropped.add(_SETTLED)
     if not after.since and effect.last is not None:
         # A further life begins, with this write; what the life before came to stays at hand.
         fields |= {
@@ -199,7 +202,7 @@ def settling_it(
         fields[LAST_RUN] = said.run
     if expires is not None and decided(after.life.phase):
         fields[_EXPIRES] = expires
-    dropped = () if effect.last is None else (_LAST, _chunked(_LAST), LAST_RUN)
+    dropped = () if effect.last is None else (_LAST, _chunked(_LAST), LAST_RUN, _SETTLED)
     update = Write(
         path=effect.path,
         fields=fields,
@@ -228,6 +231,32 @@ def lines_of(document: Document) -> Iterator[Found]:
         if (slot := _slot(document, place)) is not None:
             moved = f"{document.id}-{place}-{slot.stamp}"
             yield Found(slot=slot, tie=document.id if place == _LINE else moved)
+
+
+def held_in(document: Document) -> dict[str, Spelled]:
+    """Every line that a document holds, by its place, also of an earlier life."""
+    found = {place: _spelled(document, place) for place in (_CLAIM, _LAST, _DONE, _LINE)}
+    return {place: held for place, held in found.items() if held is not None}
+
+
+def rewriting_it(document: Document, lines: Mapping[str, Spelled]) -> Write:
+    """The document with other lines in some of its places; all that it tells else stays."""
+    fields: dict[str, Value] = {}
+    for place, held in lines.items():
+        fields |= _spelling(place, held)
+    # What was told by the time of the document's last write has to be told by itself from now on.
+    for name in (_WRITTEN, _BORN):
+        if document.number(name) == _NOT_YET_KNOWN:
+            fields[name] = document.updated
+    if _spelled(document, _LAST) is not None and document.number(_SETTLED) is None:
+        fields[_SETTLED] = document.updated
+    dropped = {name for place in lines for name in (place, _chunked(place))}
+    return Write(
+        path=document.path,
+        fields=fields,
+        version=document.version,
+        dropped=tuple(sorted(dropped - fields.keys())),
+    )
 
 
 def _claim_fields(said: Said, after: Record, process: str) -> dict[str, Value]:
@@ -271,7 +300,8 @@ def _slot(document: Document, place: str) -> Slot | None:
     held = _spelled(document, place)
     if held is None:
         return None
-    written = document.updated if place == _LAST else _instant(document, _WRITTEN)
+    settled = document.number(_SETTLED) or document.updated
+    written = settled if place == _LAST else _instant(document, _WRITTEN)
     return Slot(held=held, stamp=document.number(_at(place)) or 0, written=written)
 
 

@@ -71,13 +71,15 @@ class Document:
 class Write:
     """One conditional write: without `version` the document must be new, else unchanged since.
 
-    An update sets `fields`, removes those in `dropped`, and leaves all others.
+    An update sets `fields`, removes those in `dropped`, and leaves all others. What is to be
+    `gone` is removed, whatever it is.
     """
 
     path: str
     fields: Mapping[str, Value]
     version: Timestamp | None = None
     dropped: tuple[str, ...] = ()
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,9 @@ def commit_message(database: str, writes: Sequence[Write]) -> Any:  # noqa: ANN4
     request = Commit(database=database)
     for write in writes:
         item = request.writes.add()
+        if write.gone:
+            item.delete = full(database, write.path)
+            continue
         item.update.name = full(database, write.path)
         for name, value in write.fields.items():
             _put(item.update.fields[name], value)

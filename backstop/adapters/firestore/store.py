@@ -25,6 +25,7 @@ from backstop.adapters.firestore.documents import (
     effect_of,
     lines_of,
 )
+from backstop.adapters.firestore.erasing import rewrite
 from backstop.adapters.firestore.headers import Headers
 from backstop.adapters.firestore.keeper import Keeper
 from backstop.adapters.firestore.messages import Range
@@ -52,6 +53,7 @@ from backstop.ports import (
     Clock,
     Held,
     Liveness,
+    Rewriting,
     Settlement,
     Stamped,
     Standing,
@@ -263,6 +265,11 @@ class FirestoreStore:
     def pull(self, part: str, *, at: datetime) -> Iterator[Stamped]:
         """The events of one part up to `at`, in no order; the same ones at each call."""
         return self._snapshot.pull(part, at=at)
+
+    def rewrite(self, rewriting: Rewriting) -> None:
+        """Change every line that `rewriting` changes; one that was cut off is done again."""
+        keeper = self._keeper
+        rewrite(self._db, (keeper.effects, keeper.events), keeper.chunks, rewriting)
 
     def _taken(self, mine: Effect) -> Claim:
         claimed = mine.record.claimed
