@@ -86,6 +86,31 @@ def test_a_pull_that_was_killed_is_taken_up_again_for_its_own_instant(
     assert not list(tmp_path.glob("*.part"))
 
 
+DECIDED = """
+agent desk
+tool pay identity ref
+run r1
+step s1
+doubt pay{ref: 1}
+doubt pay{ref: 2}
+doubt pay{ref: 3}
+"""
+
+
+def test_a_ledger_in_which_persons_decided_holds_and_compares(url: str, tmp_path: Path) -> None:
+    store = told(url, DECIDED)
+    words = (("--committed", '{"id": 7}'), ("--failed",), ("--retry", "--force"))
+    for standing, word in zip(list(store.standings()), words, strict=True):
+        resolve = ("effects", "resolve", standing.claimed.key, *word, "--reason", "looked it up")
+        assert backstop(*resolve, "--store", url, "--agent", "desk").code == 0
+    out = tmp_path / "l.jsonl"
+    ran = backstop(*pull(url, out))
+    assert (ran.code, ran.err) == (0, "")
+    assert "1 side effect, 1 run (1 open); holds" in ran.out
+    assert "pay, in_doubt" in backstop("ledger", "stats", out).out
+    assert backstop("diff", out, out).code == 0
+
+
 def test_before_the_first_event_there_is_nothing(url: str, tmp_path: Path) -> None:
     told(url, STORY)
     before = (SystemClock().now() - timedelta(days=1)).isoformat()
