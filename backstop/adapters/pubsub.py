@@ -258,7 +258,7 @@ def _channel(address: str) -> Any:
 
 def _library() -> Any:
     try:
-        from google.cloud import pubsub_v1  # type: ignore[attr-defined,import-untyped]
+        from google.cloud import pubsub_v1  # type: ignore[attr-defined]
     except ImportError as error:
         raise MissingExtra(
             "a worker on Pub/Sub needs `pip install 'backstop-gate[pubsub]'`"
