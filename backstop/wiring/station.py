@@ -182,7 +182,8 @@ def _tools(agent: Agent, survey: Survey) -> Tools:
         declared = said.get(name) or Declaration(tool=name)
         said[name] = declared if declared.schema else _with_schema(declared, schema)
     assert agent.path is not None  # noqa: S101 - for the type checker
-    return Tools(configured=said, vouched=vouched_for(agent), found=functions_of(agent.path))
+    code = {one.home: one for one in (*functions_of(agent.path), *survey.said)}
+    return Tools(configured=said, vouched=vouched_for(agent), found=code.values())
 
 
 def _with_schema(declared: Declaration, schema: dict[str, Any]) -> Declaration:
@@ -214,7 +215,8 @@ class _Learner:
 
     def knows(self, tool: Any) -> bool:
         """Is what is declared of the tool registered?"""
-        return tool.name in self._met
+        said = declared_by(getattr(tool, "func", None))
+        return tool.name in self._met and (said is None or self.knows_function(said))
 
     def learn(self, tool: Any) -> None:
         """Know `tool` from now on. Raises what the store raises."""

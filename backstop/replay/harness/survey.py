@@ -36,12 +36,16 @@ Found = dict[str, Any]
 
 
 class Survey:
-    """Walks the agent tree once; `agents`, `tools` and `escapes` are as `Ready` tells them."""
+    """Walks the agent tree once; `agents`, `tools` and `escapes` are as `Ready` tells them.
+
+    `said` is what the `@effect` on a tool's function declares, for each tool that has one.
+    """
 
     def __init__(self, *, root: Any, plugins: list[Any], folder: Path) -> None:
         self.agents: list[Found] = []
         self.tools: list[Found] = []
         self.escapes: list[Found] = []
+        self.said: list[Any] = []
         self._folder = folder
         self._guarded = any(is_guard(plugin) for plugin in plugins)
         self._seen: set[int] = set()
@@ -111,6 +115,8 @@ class Survey:
             self._visit(inner, guarded=guarded and shared)
         told = describe(tool, agent=agent, guarded=guarded)
         self.tools.append({**told, "body": _body(tool, self._folder)})
+        if (said := _said(tool)) is not None:
+            self.said.append(said)
 
     def _look_into_modules(self) -> None:
         """Tools that code calls by itself, and `@effect` functions, in the candidate's modules."""
@@ -162,9 +168,13 @@ def describe(tool: Any, *, agent: str, guarded: bool) -> Found:
     }
 
 
+def _said(tool: Any) -> Any:
+    return getattr(getattr(tool, "func", None), "__backstop_declared__", None)
+
+
 def _says(tool: Any) -> Found | None:
     """What an `@effect` on a tool's function declares of it."""
-    said = getattr(getattr(tool, "func", None), "__backstop_declared__", None)
+    said = _said(tool)
     if said is None:
         return None
     return {

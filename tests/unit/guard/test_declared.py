@@ -166,6 +166,25 @@ def test_k26_two_functions_of_one_name_are_refused_until_one_is_renamed() -> Non
     assert tools.safety_of("pay").broken == ""
 
 
+def test_k26_a_function_that_is_found_later_is_known_from_then_on() -> None:
+    """K26: one that takes a name which another has breaks both, whenever it comes."""
+    tools = Tools(configured={"pay": Declaration(tool="pay", scope=Scope.AGENT)})
+    safety = tools.safety()
+    assert "pay" not in safety
+    declared = tools.add(said(identity=("order",), lease="1m"))
+    assert (declared.identity, declared.scope) == (("order",), Scope.AGENT)
+    assert safety["pay"].lease_s == 60
+
+    def other() -> Declared:
+        def pay(order: str) -> None: ...
+
+        return said(pay)
+
+    tools.add(other())
+    assert "several functions are called pay" in safety["pay"].broken
+    assert list(safety) == ["pay"]
+
+
 def test_functions_of_a_folder_are_those_that_its_modules_hold(tmp_path: Path) -> None:
     inside, outside = ModuleType("inside_the_folder"), ModuleType("outside_the_folder")
     inside.__file__ = str(tmp_path / "agent" / "agent.py")
