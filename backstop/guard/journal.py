@@ -69,6 +69,14 @@ class Attempt:
         never = (f"{tool} was asked for and never ran" for tool, n in self.due.items() if n > 0)
         return next(chain(self.refusals, undecided, never), None)
 
+    def came(self, tool: str) -> None:
+        """Something came of an effect that a model may have asked for in this attempt.
+
+        A call that is resumed was asked for in an earlier one, and makes up for none of these.
+        """
+        if self.due[tool] > 0:
+            self.due[tool] -= 1
+
     def ordinal(self, agent: str) -> int:
         """How many times `agent` asked its model in this attempt before now."""
         ordinal = self.asked.get(agent, 0)

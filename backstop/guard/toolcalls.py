@@ -141,14 +141,14 @@ async def _was_declined(call: Call, station: Station) -> bool:
 
 async def _declined(call: Call, station: Station) -> Any:
     """A no is no advice: the tool is not asked what it thinks of it."""
-    call.attempt.due[call.tool] -= 1
+    call.attempt.came(call.tool)
     await written(station.journal.store, blocked(call, station.journal, by=BY_PERSON))
     return refused("a person declined it; nothing was done")
 
 
 async def _effect(asked: Asked, call: Call, station: Station) -> Any:
     context, delta = asked.context, asked.context.actions.state_delta
-    call.attempt.due[call.tool] -= 1
+    call.attempt.came(call.tool)
     before: dict[str, Any] = {}
     flow: dict[str, Any] = {}
     never_began = False
@@ -215,7 +215,7 @@ async def tell_unreached(asked: Asked, result: Any, station: Station, attempt: A
     if steering:
         await _steered(station, call, result)
     elif call.declaration.effect:
-        attempt.due[call.tool] -= 1
+        attempt.came(call.tool)
         said = getattr(asked.context, "tool_confirmation", None)
         by = BY_AGENT if said is None or said.confirmed else BY_PERSON
         await written(station.journal.store, blocked(call, station.journal, by=by))
