@@ -33,7 +33,6 @@ from backstop.ports import Answer, Claim, Settlement, Standing
 
 SETTLE_S: Final = 30
 RETENTION_S: Final = 3600
-CAPABILITIES: Final = ("none", "probe", "keyed")
 
 BEFORE, AFTER, LOOKING = "before the effect", "after the effect", "looking it up"
 
