@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from google.adk.apps import App
 from google.adk.sessions.base_session_service import BaseSessionService
@@ -86,7 +86,7 @@ def sessions_beside(url: str) -> BaseSessionService:
         case "sqlite":
             from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
-            return SqliteSessionService(f"{parts.path[1:]}.sessions")
+            return SqliteSessionService(f"{unquote(parts.path[1:])}.sessions")
         case "firestore":
             try:
                 from google.adk.integrations.firestore.firestore_session_service import (
