@@ -118,14 +118,17 @@ class Redaction:
 
         A call is any object with the `name` of a declared tool, and `args`.
         """
+        return self._answer(value) if self.hides_anything else value
+
+    def _answer(self, value: object) -> object:
         if isinstance(value, list):
-            return [self.answer(item) for item in value]
+            return [self._answer(item) for item in value]
         if not isinstance(value, dict):
             return value
         name, args = value.get("name"), value.get("args")
         if isinstance(name, str) and isinstance(args, Mapping) and name in self.declarations:
             return {**value, "args": self.told(name, args)}
-        return {member: self.answer(item) for member, item in value.items()}
+        return {member: self._answer(item) for member, item in value.items()}
 
     @property
     def hides_anything(self) -> bool:
