@@ -422,3 +422,15 @@ def test_what_is_said_at_construction_wins_over_the_configuration(till: Till) ->
     guard = till.plugin(mode="guard")
     till.chat(till.agent(PAY, says("x"), PAY, says("y")), "pay", "again", plugins=[guard])
     assert till.sent == [("7", 10)]
+
+
+def test_a_read_whose_result_cannot_be_kept_is_served_all_the_same(till: Till) -> None:
+    thing = object()
+
+    def look(order: str) -> Any:
+        """Looks."""
+        return {"thing": thing}
+
+    events = till.chat(till.agent(LOOK, says("x"), tools=[look]), "look")
+    assert told(events, "look") == [{"thing": thing}]
+    assert till.rows(ToolRead) == []
