@@ -68,23 +68,30 @@ class OldKeys:
         """
         names = self._names(call, arguments, header)
         ours = {call.named.key, *names}
-        bars: list[Call] = []
+        free: list[Call] = []
         for key, former in names.items():
             found = next(iter(custody.standings(key)), None)
             if found is None:
-                bars += [former] if self._may_be_kept(former, call) else []
+                free.append(former)
             elif _moved_to(found) in ours:
                 continue  # barred for a name that is looked up by itself
             elif (same := self._is_same(found, former, call, header)) is not None:
-                if not same and found.phase is Phase.RETRYABLE:
-                    # Nothing happened there, and what is asked for now has other arguments.
-                    bars += [former] if self._may_be_kept(former, call) else []
-                    continue
-                return Known(call=_named_as(former, found, header) if same else former)
-        return Known(call=call, bars=tuple(bars))
+                if same:
+                    return Known(call=_named_as(former, found, header))
+                if found.phase is not Phase.RETRYABLE:
+                    return Known(call=former)
+                # Nothing happened there, and what is asked for now has other arguments.
+                free.append(former)
+        bars = tuple(
+            one for one in free if one.named.key != call.named.key and self._may_be_kept(one, call)
+        )
+        return Known(call=call, bars=bars)
 
     def _names(self, call: Call, arguments: Mapping[str, Any], header: Header) -> dict[str, Call]:
-        """The call under each other rule that gives it another key."""
+        """The call under each other rule that names it otherwise: by another key or fingerprint.
+
+        A parameter that was added with a default makes another fingerprint of the same call.
+        """
         names: dict[str, Call] = {}
         others = self.others(call.declaration, header)
         # A key that the caller's function made is among the kept arguments only.
@@ -92,7 +99,7 @@ class OldKeys:
         spelled = _object(msgspec.Raw(canonical(given).encode()))
         for rule in others:
             former = self._under(rule, call, spelled)
-            if former is not None and former.named.key != call.named.key:
+            if former is not None and _name(former) != _name(call):
                 names.setdefault(former.named.key, former)
         return names
 
@@ -146,6 +153,10 @@ class OldKeys:
         """Whether a row under a former rule would hold nothing that is redacted today."""
         spelled = _object(former.args)
         return self._redaction.arguments(spelled, call.declaration) == spelled
+
+
+def _name(call: Call) -> tuple[str, str]:
+    return call.named.key, call.named.fingerprint
 
 
 def _is_one(one: Declaration, other: Declaration) -> bool:

@@ -262,6 +262,30 @@ def test_k03_a_changed_default_means_what_it_means_today() -> None:
     assert world.out == ["acme", "acme"]
 
 
+def test_k02_a_parameter_that_is_new_and_left_out_makes_no_conflict_with_an_old_row() -> None:
+    """K2: N adds `currency="EUR"`; what the old version did is recorded for the new one."""
+
+    def rule(*added: str) -> Declaration:
+        names = {"vendor": {"type": "string"}, "amount": {"type": "integer"}}
+        more = {name: {"type": "string", "default": "EUR"} for name in added}
+        return Declaration(
+            tool="order", identity=("vendor",), schema={"properties": {**names, **more}}
+        )
+
+    world = World()
+    world.version(rule()).asks(vendor="acme", amount=1)
+    new = world.version(rule("currency"))
+    assert new.asks(vendor="acme", amount=1) == done(1)
+    assert isinstance(new.asks(vendor="acme", amount=2), Conflict)
+    assert isinstance(new.asks(vendor="acme", amount=1, currency="USD"), Conflict)
+    assert new.asks(vendor="bolt", amount=1) == done(2)
+    assert new.asks(vendor="bolt", amount=1) == done(2)
+    assert world.version(rule()).asks(vendor="bolt", amount=1) == done(2)
+    assert world.out == ["acme", "bolt"]
+    assert world.rows(EffectFailed) == []
+    verify(world.ledger(), name="added.jsonl")
+
+
 def test_k03_a_rule_that_cannot_name_the_call_is_passed_over() -> None:
     """K3: the old identity had an argument that is gone."""
     world = World()
