@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -24,6 +24,10 @@ from backstop.errors import IdentityError
 from backstop.guard.calls import Call
 from backstop.guard.desk import MOVED
 from backstop.ports import Custody, Standing
+
+_NOTES: Final = frozenset({"description", "title", "examples"})
+_NAMED: Final = frozenset({"properties", "$defs", "definitions"})
+_VALUES: Final = frozenset({"default", "const", "enum", "required"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +54,14 @@ class OldKeys:
             self._others.clear()
         known = self._others.get(declaration.digest)
         if known is None:
-            known = tuple(
-                one
+            ours = _meaning(declaration)
+            several = {
+                _meaning(one): one
                 for one in self._seen.values()
-                if one.effect and one.digest != declaration.digest and _is_one(one, declaration)
-            )
-            self._others[declaration.digest] = known
+                if one.effect and _is_one(one, declaration)
+            }
+            several.pop(ours, None)
+            known = self._others[declaration.digest] = tuple(several.values())
         return known
 
     def known_as(
@@ -153,6 +159,30 @@ class OldKeys:
         """Whether a row under a former rule would hold nothing that is redacted today."""
         spelled = _object(former.args)
         return self._redaction.arguments(spelled, call.declaration) == spelled
+
+
+def _meaning(declaration: Declaration) -> str:
+    """What of a declaration may name a call otherwise: all but the notes in its schema."""
+    bare = msgspec.structs.replace(declaration, schema=_bare(declaration.schema))
+    return canonical(msgspec.to_builtins(bare))
+
+
+def _bare(schema: Any) -> Any:  # noqa: ANN401 - a part of a JSON Schema
+    if isinstance(schema, list):
+        return [_bare(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        word: said if word in _VALUES else _named(said) if word in _NAMED else _bare(said)
+        for word, said in schema.items()
+        if word not in _NOTES
+    }
+
+
+def _named(schemas: Any) -> Any:  # noqa: ANN401 - schemas by names that mean nothing
+    return (
+        {name: _bare(part) for name, part in schemas.items()} if isinstance(schemas, dict) else {}
+    )
 
 
 def _name(call: Call) -> tuple[str, str]:

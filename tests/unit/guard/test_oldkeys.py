@@ -156,6 +156,28 @@ def test_with_one_rule_nothing_is_looked_up_and_nothing_barred() -> None:
     assert version.keys.others(PLAIN, version.header) == ()
 
 
+def test_what_is_only_told_otherwise_is_no_other_rule() -> None:
+    """A docstring that changes would otherwise cost a little with each call, for ever."""
+
+    def rule(note: str, *, default: object = None, name: str = "title") -> Declaration:
+        member = {"type": "string", "description": note, "default": default}
+        defs = {"T": {"title": note, "anyOf": [{"type": "null"}, {"title": note}]}}
+        return Declaration(
+            tool="order", identity=("vendor",), schema={"properties": {name: member}, "$defs": defs}
+        )
+
+    world = World()
+    world.version(rule("a"))
+    world.version(rule("b", default={"title": "x"}))
+    world.version(rule("c", name="description"))
+    version = world.version(rule("d"))
+    others = version.keys.others(version.declaration, version.header)
+    assert [one.schema for one in others] == [
+        rule("b", default={"title": "x"}).schema,
+        rule("c", name="description").schema,
+    ]
+
+
 class Unread:
     """A store that nobody may ask."""
 
