@@ -75,6 +75,8 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="backstop-demo-") as folder:
             return played(plan, said, Path(folder))
+    except KeyboardInterrupt:
+        return 130  # as a shell has it
     except (BackstopError, Died) as error:
         slug = getattr(error, "slug", "demo")
         print(f"error[{slug}]: {error}", file=sys.stderr)
