@@ -158,11 +158,11 @@ def _mounts() -> str:
 
 def _prepare(db: sqlite3.Connection, path: Path, *, create: bool) -> None:
     # Others may be making the same file, and some of its locks do not wait by themselves.
-    version = _patiently(lambda: _version(db))
+    version = _patiently(lambda: _seen(db))
     if version == _EMPTY and create:
         _patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
         _patiently(lambda: _create(db))
-        version = _version(db)
+        version = _patiently(lambda: _seen(db))
     if version in {_EMPTY, _FOREIGN}:
         raise BackstopError(
             f"{path} is a database of something else; name the file that the agent writes to"
@@ -187,6 +187,14 @@ def _patiently(act: Callable[[], R]) -> R:
             if not is_busy(error) or time.monotonic() > deadline:
                 raise
         time.sleep(_RETRY_S)
+
+
+def _seen(db: sqlite3.Connection) -> int:
+    db.execute("BEGIN")  # of a file that others are making, all or nothing is seen
+    try:
+        return _version(db)
+    finally:
+        db.execute("ROLLBACK")
 
 
 def _version(db: sqlite3.Connection) -> int:

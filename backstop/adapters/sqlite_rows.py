@@ -25,13 +25,13 @@ from backstop.ports import Settlement, Stamped
 
 _FLOOR: Final = "(SELECT floor FROM ledgers WHERE id = :ledger)"
 
-# `stamp` is a function of ours. It runs while the write lock is held, and only for a row that is
-# really written: order in the file and order of stamps agree, and nothing looks at the clock idly.
-# The two statements of the hot path number their parameters, which costs less than to name them.
+# `stamp` is a function of ours. It runs while the write lock is held: the order in the file and
+# the order of stamps agree. The two statements of the hot path number their parameters, which
+# costs less than to name them.
 CLAIM: Final = """
     INSERT INTO effects (ledger, key, phase, fence, owner, process, run, step, claimed_at, claimed)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, stamp((SELECT floor FROM ledgers WHERE id = ?1)), ?9
-    WHERE NOT EXISTS (SELECT 1 FROM effects WHERE ledger = ?1 AND key = ?2)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, stamp((SELECT floor FROM ledgers WHERE id = ?1)), ?9)
+    ON CONFLICT DO NOTHING
 """
 
 SETTLE: Final = """
