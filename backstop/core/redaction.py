@@ -126,8 +126,10 @@ class Redaction:
         if not isinstance(value, dict):
             return value
         name, args = value.get("name"), value.get("args")
-        if isinstance(name, str) and isinstance(args, Mapping) and name in self.declarations:
-            return {**value, "args": self.told(name, args)}
+        if isinstance(name, str) and isinstance(args, Mapping):
+            told = self.told(name, args)
+            if told is not args:
+                return {**value, "args": told}
         return {member: self._answer(item) for member, item in value.items()}
 
     @property
