@@ -8,7 +8,7 @@ framework's hands and answers; so nothing but the guard can say yes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -64,7 +64,7 @@ def answer(health: Health) -> types.Content:
     )
 
 
-def heard(events: list[Mapping[str, Any]], *, nonce: str) -> Health | None:
+def heard(events: Sequence[Mapping[str, Any]], *, nonce: str) -> Health | None:
     """The guard's answer among a run's events, as JSON; None if it did not answer."""
     for event in events:
         for part in (event.get("content") or {}).get("parts") or ():

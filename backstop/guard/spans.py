@@ -11,6 +11,8 @@ from backstop.guard.calls import Call
 KEY: Final = "backstop.key"
 OUTCOME: Final = "backstop.outcome"
 """``executed`` where the call was made and committed now; else what the guard answered."""
+REFUSED: Final = "refused"
+"""The outcome of a call that could not be guarded, or that a person declined."""
 FENCE: Final = "backstop.fence"
 RUN: Final = "backstop.run"
 STEP: Final = "backstop.step"

@@ -36,7 +36,7 @@ from backstop.guard.offloop import asked as off_loop
 from backstop.guard.offloop import written
 from backstop.guard.results import refused
 from backstop.guard.scope import Closed
-from backstop.guard.spans import ids
+from backstop.guard.spans import REFUSED, ids, mark
 from backstop.guard.station import EffectRefused, Station
 from backstop.ports import Recorded
 
@@ -146,6 +146,7 @@ async def _declined(call: Call, station: Station) -> Any:
     """A no is no advice: the tool is not asked what it thinks of it."""
     call.attempt.came(call.tool)
     await written(station.journal.store, blocked(call, station.journal, by=BY_PERSON))
+    mark(call, REFUSED, fence=0)
     return refused("a person declined it; nothing was done")
 
 
@@ -184,6 +185,7 @@ async def _effect(asked: Asked, call: Call, station: Station) -> Any:
             recall=partial(_recall, context),
         )
     except EffectRefused as error:
+        mark(call, REFUSED, fence=0)
         return refused(str(error))
 
 

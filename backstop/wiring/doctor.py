@@ -52,7 +52,7 @@ def check_server(url: str, *, app: str | None, nonce: str) -> Iterator[Check]:
         except NotAnswered as error:
             yield _not_loaded(name, str(error))
             continue
-        yield from _told(name, heard(events, nonce=nonce))
+        yield from checks_of(name, heard(events, nonce=nonce))
 
 
 def check_folder(folder: Path, *, config: Path | None, nonce: str) -> Iterator[Check]:
@@ -88,7 +88,7 @@ def _check_agent(folder: Path, *, config: Path | None, nonce: str) -> Iterator[C
     except Exception as error:  # noqa: BLE001 - whatever stands before the guard
         yield _not_loaded(name, f"{type(error).__name__}: {error}")
         return
-    yield from _told(name, heard(events, nonce=nonce))
+    yield from checks_of(name, heard(events, nonce=nonce))
     for escape in Survey(root=app.root_agent, plugins=[guard], folder=folder).escapes:
         if escape["kind"] != "include-plugins":  # the guard goes along there
             told = f"{escape['kind']} in {escape['where']} ({escape['detail']})"
@@ -114,7 +114,8 @@ async def _asked(app: App, message: Mapping[str, Any]) -> list[Mapping[str, Any]
     return [event.model_dump(mode="json") async for event in running]
 
 
-def _told(name: str, health: Health | None) -> Iterator[Check]:
+def checks_of(name: str, health: Health | None) -> Iterator[Check]:
+    """What the guard's own words come to; None if it said none."""
     if health is None:
         yield _not_loaded(name, "somebody else answered")
         return

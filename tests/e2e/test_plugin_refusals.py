@@ -406,6 +406,15 @@ def test_rows_name_trace_and_span_and_the_span_names_the_row(
     assert len(till.rows(EffectCommitted)) == 1
 
 
+def test_the_span_of_a_refused_call_says_so(till: Till, spans: InMemorySpanExporter) -> None:
+    spans.clear()
+    store = Moody(MemoryStore(clock=Clock()))
+    store.down = {"claim"}
+    till.chat(till.agent(PAY, says("x")), "pay", plugins=[Fixed(station(store))])
+    (marked,) = [said(span) for span in spans.get_finished_spans() if said(span)]
+    assert marked["backstop.outcome"] == "refused"
+
+
 def test_the_configuration_may_say_that_the_guard_only_observes(till: Till) -> None:
     file = till.folder / "backstop.yaml"
     text = file.read_text(encoding="utf-8").replace("    tools:", "    mode: observe\n    tools:")
