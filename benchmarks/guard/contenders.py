@@ -56,6 +56,9 @@ CONTENDERS: Final[dict[str, Contender]] = {
     "backstop firestore": Contender(
         module=OURS, variant="firestore", service="firestore", warm=1_000
     ),  # the emulator is Java: it takes about so many calls until it runs as fast as it will
+    "backstop firestore +lookup": Contender(
+        module=OURS, variant="firestore+lookup", service="firestore"
+    ),
     "powertools dynamodb": Contender(
         module=f"{PEERS}.powertools_dynamodb", service="moto", calls=20
     ),
@@ -93,6 +96,8 @@ AT_MOST_MS_AGAIN: Final[dict[str, float]] = {"backstop sqlite": 0.05}
 HIT_BY_INCIDENTS: Final = (
     "backstop sqlite",
     "backstop sqlite +lookup",
+    "backstop firestore",
+    "backstop firestore +lookup",
     "agent-once",
     "agent-once +lookup",
     "call4agents",

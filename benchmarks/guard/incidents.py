@@ -57,7 +57,7 @@ def report(folder: Path, servers: Servers, *, keys: int) -> None:
     """Every incident on every contender; a table of effects."""
     print(f"\neffects of one call after {_DELIVERIES} deliveries, the first met with an incident")
     print("  1 out once, result known   0? 1? refused: a person is asked   TWICE, SKIPPED faults")
-    print(f"  {'':24}" + "".join(f"{incident:>15}" for incident in INCIDENTS))
+    print(f"  {'':26}" + "".join(f"{incident:>15}" for incident in INCIDENTS))
     services = {name: servers.address(CONTENDERS[name].service) for name in HIT_BY_INCIDENTS}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         rows = {
@@ -71,7 +71,7 @@ def report(folder: Path, servers: Servers, *, keys: int) -> None:
         for name, futures in rows.items():
             outcomes = [future.result() for future in futures]
             cells = [outcomes[at : at + keys] for at in range(0, len(outcomes), keys)]
-            print(f"  {name:24}" + "".join(f"{_cell(cell):>15}" for cell in cells), flush=True)
+            print(f"  {name:26}" + "".join(f"{_cell(cell):>15}" for cell in cells), flush=True)
 
 
 def _cell(outcomes: Sequence[Outcome]) -> str:

@@ -65,13 +65,13 @@ def _turn(host: Host, times: Times, folder: Path) -> None:
 
 
 def _print(names: tuple[str, ...], times: dict[str, Times]) -> None:
-    print(f"  {'':24} {'p50':>7} {'p95':>7} {'again':>7} {'fdatasync':>10}   ours/theirs")
+    print(f"  {'':26} {'p50':>7} {'p95':>7} {'again':>7} {'fdatasync':>10}   ours/theirs")
     ours = times[names[0]]
     for name in names:
         one = times[name]
         p95 = statistics.quantiles(one.calls, n=20)[-1]
         print(
-            f"  {name:24} {statistics.median(one.calls):7.3f} {p95:7.3f} "
+            f"  {name:26} {statistics.median(one.calls):7.3f} {p95:7.3f} "
             f"{statistics.median(one.again):7.3f} {statistics.median(one.syncs):10.3f}   "
             f"{_judged(name, one, ours)}"
         )
