@@ -26,7 +26,7 @@ from backstop.core.keying import (
     key_intents,
     key_rows,
 )
-from backstop.core.matching import Matching, match, surplus_commits
+from backstop.core.matching import Matching, lost, match, surplus_commits
 from backstop.core.pairing import same_when_folded
 
 
@@ -155,7 +155,7 @@ def compare(
         effects=sum(row.source.outcome is Outcome.COMMITTED for row in rows),
         intents=len(calls),
         regrouped=judge.regrouped,
-        unkeyed=(*unkeyed_rows, *unkeyed_calls),
+        unkeyed=(*unkeyed_rows, *unkeyed_calls, *lost(found, replayed or {})),
     )
 
 

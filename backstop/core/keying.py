@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, parse
+from backstop.core.erasure import ERASED, is_erased
 from backstop.core.history import History, Row
 from backstop.core.identity import (
     Declaration,
@@ -108,10 +109,18 @@ class Call(msgspec.Struct, Generic[S], kw_only=True, eq=False):
         return self.source.run, self.source.step
 
     @property
+    def is_erased(self) -> bool:
+        """Whether nothing is left of the arguments: the call is known by its stored key alone."""
+        return is_erased(self.source.args)
+
+    @property
     def identified(self) -> Identified:
         """Identity and canonical arguments, worked out when first asked for."""
         if self._identified is None:
-            self._identified = _identify(self.source, self.declaration, self.rules)
+            if self.is_erased:
+                self._identified = _nameless(self.key, self.fingerprint)
+            else:
+                self._identified = _identify(self.source, self.declaration, self.rules)
         return self._identified
 
     @property
@@ -128,6 +137,19 @@ class Call(msgspec.Struct, Generic[S], kw_only=True, eq=False):
                 holes=frozenset(_argument(pointer) for pointer in holes),
             )
         return self._side
+
+
+def _nameless(key: str, fingerprint: str) -> Identified:
+    """What is known of an erased call."""
+    return Identified(
+        key=key,
+        fingerprint=fingerprint,
+        identity={},
+        arguments={"backstop": "erased"},
+        passed=bytes(ERASED).decode(),
+        occurrence=0,
+        override=None,
+    )
 
 
 def _argument(pointer: str) -> str:
@@ -160,6 +182,12 @@ class Unkeyed:
     step: str
     tool: str
     why: str
+
+
+def incomparable(source: Row | Intent) -> Unkeyed:
+    """An erased call that no key matched, in the words for a verdict."""
+    why = "its arguments were erased, so nobody can say what it was"
+    return Unkeyed(run=source.run, step=source.step, tool=source.tool, why=why)
 
 
 def _arguments(source: Row | Intent) -> dict[str, Json]:
@@ -278,6 +306,9 @@ def _key(
 def _keyed_anew(call: Call[S], unkeyed: list[Unkeyed]) -> bool:
     """Give `call` its key under the rules; one that has none is put aside with the reason."""
     source = call.source
+    if call.is_erased:
+        unkeyed.append(incomparable(source))
+        return False
     try:
         found = call.identified
     except (IdentityError, NotCanonical) as refused:

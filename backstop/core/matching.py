@@ -8,15 +8,15 @@ match first (not assumed, no deliberate repeat).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from backstop.core.canon import canonical
 from backstop.core.fields import pointers
 from backstop.core.history import Outcome
-from backstop.core.intents import Answered
-from backstop.core.keying import Call, IntentCall, RowCall, Rules, S
+from backstop.core.intents import Answered, RunReplayed
+from backstop.core.keying import Call, IntentCall, RowCall, Rules, S, Unkeyed, incomparable
 from backstop.core.pairing import pair
 
 Pairs: TypeAlias = list[tuple[RowCall, IntentCall]]
@@ -29,7 +29,8 @@ class Matching:
 
     `same` are equal calls, `changed` those of one key with other values, `paired` the same
     work under another name, `spent` intents that met a recorded failure. `repeats` are
-    intents whose key history holds, each with a row of that key.
+    intents whose key history holds, each with a row of that key. `erased` are calls that no
+    key matched, and of which nothing else is known.
     """
 
     same: Pairs = field(default_factory=list)
@@ -39,6 +40,7 @@ class Matching:
     paired: Pairs = field(default_factory=list)
     rows: list[RowCall] = field(default_factory=list)
     intents: list[IntentCall] = field(default_factory=list)
+    erased: list[RowCall | IntentCall] = field(default_factory=list)
 
 
 def match(rows: Sequence[RowCall], intents: Sequence[IntentCall], rules: Rules) -> Matching:
@@ -54,16 +56,24 @@ def match(rows: Sequence[RowCall], intents: Sequence[IntentCall], rules: Rules) 
     out, left = _take(every, left, found.same, _exact_in_step)
     out, left = _take(out, left, found.same, _exact)
     if not left:
-        found.rows = out
+        found.rows = _known(out, found.erased)
         return found
     went = {(row.group, row.key): row for row in reversed(every)}
     out, left = _take_closest(out, left, found.changed)
     left = _spend(left, answered, found.spent, _key)
     left = _split_repeats(left, went, found.repeats)
+    out, left = _known(out, found.erased), _known(left, found.erased)
     out, left = _pair_served(out, left, answered, found)
     out, left = _pair_rest(out, left, found.paired)
     found.rows, found.intents = out, left
     return found
+
+
+def _known(calls: list[Call[S]], erased: list[RowCall | IntentCall]) -> list[Call[S]]:
+    """Set erased calls apart: a key is all that is left of them to compare."""
+    gone = [call for call in calls if call.is_erased]
+    erased += gone  # type: ignore[arg-type]  # a call of rows, or one of intents
+    return [call for call in calls if not call.is_erased] if gone else calls
 
 
 def _surest_first(intent: IntentCall) -> tuple[bool, bool, int, int]:
@@ -263,3 +273,11 @@ def surplus_commits(found: Matching) -> tuple[list[RowCall], list[RowCall]]:
         (twice if exact in matched else missed).append(row)
         matched.add(exact)
     return missed, twice
+
+
+def lost(found: Matching, replayed: Mapping[str, RunReplayed]) -> Iterator[Unkeyed]:
+    """Erased calls that nothing matched, but of runs that are known not to be compared."""
+    for call in found.erased:
+        run = replayed.get(call.source.run)
+        if run is None or run.not_replayable is None:
+            yield incomparable(call.source)

@@ -78,6 +78,41 @@ def test_what_stays_still_compares_by_key(ledger: Path, tmp_path: Path) -> None:
     assert (agent["counts"]["match"], agent["divergences"]) == (3, [])
 
 
+OTHER = STORY.replace("ana@example.org", "ANA@example.org")
+
+
+@pytest.mark.parametrize("declared", [" identity to", ""], ids=["identity", "undeclared"])
+@pytest.mark.parametrize("erased_is_baseline", [True, False])
+def test_what_no_key_matches_is_no_pass_and_no_finding(
+    declared: str, tmp_path: Path, *, erased_is_baseline: bool
+) -> None:
+    """Nobody can say whether the erased call and the new one are the same work."""
+    erased, other = tmp_path / "erased.jsonl", tmp_path / "other.jsonl"
+    erased.write_bytes(scenario(STORY.replace(" identity to", declared)).sealed())
+    other.write_bytes(scenario(OTHER.replace(" identity to", declared)).sealed())
+    backstop("ledger", "erase", erased, "--subject", "ana@example.org")
+    sides = (erased, other) if erased_is_baseline else (other, erased)
+    ran = backstop("diff", *sides, "--format", "json")
+    (agent,) = json.loads(ran.out)["agents"]
+    assert (ran.code, agent["decision"], agent["counts"]["match"]) == (3, "INCONCLUSIVE", 1)
+    assert {one["kind"] for one in agent["divergences"]} <= {"EXTRA", "MISSING"}
+    assert "its arguments were erased" in ran.out
+
+
+def test_what_is_keyed_anew_cannot_be_where_it_was_erased(ledger: Path, tmp_path: Path) -> None:
+    before = tmp_path / "before.jsonl"
+    before.write_bytes(ledger.read_bytes())
+    backstop("ledger", "erase", ledger, "--subject", "ana@example.org")
+    config = tmp_path / "b.yaml"
+    config.write_text(
+        "version: 1\nagents: {desk: {tools: {mail: {identity: [to], fields: {to: email}}}}}\n",
+        encoding="utf-8",
+    )
+    ran = backstop("diff", before, ledger, "--config", config, "--format", "json")
+    assert ran.code == 3
+    assert "its arguments were erased" in ran.out
+
+
 def test_a_compressed_ledger_stays_compressed(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl.zst"
     write_atomic(path, scenario(STORY).sealed())
