@@ -250,7 +250,7 @@ def _declaration(tool: str, model: ToolModel) -> Declaration:
         schema=model.parameters,
         occurrence=model.occurrence,
         aliases=model.aliases,
-        key=(model.key,) if isinstance(model.key, str) else model.key or (),
+        key=model.keys,
     )
 
 

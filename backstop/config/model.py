@@ -142,12 +142,17 @@ class ToolModel(_Model):
     def _one_way_out_of_a_doubt(self) -> ToolModel:
         if self.keyed is not None and self.probe is not None:
             raise ValueError("says both `keyed` and `probe`: keep the one that holds")
-        if self.keyed is not None and self.keyed.param in (self.identity or ()):
+        if self.keyed is not None and self.keyed.param in (*(self.identity or ()), *self.keys):
             raise ValueError(
                 f"{self.keyed.param!r} takes our key, so it cannot name the target: drop it from "
-                "`identity`"
+                "`identity` and `key`"
             )
         return self
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The arguments that hold the caller's own key."""
+        return (self.key,) if isinstance(self.key, str) else self.key or ()
 
     @model_validator(mode="after")
     def _no_identity_is_left_out(self) -> ToolModel:
@@ -162,7 +167,7 @@ class ToolModel(_Model):
                     f"{name!r} is override and redact: a `yes, again` is no personal data, and as "
                     "a token it would always say yes; drop one of the two"
                 )
-        for name in self.identity or ():
+        for name in (*(self.identity or ()), *self.keys):
             if out := kinds.get(name, set()) & {"volatile", "override"}:
                 raise ValueError(
                     f"{name!r} names the target and is {min(out)}, which leaves it out of the key: "

@@ -110,6 +110,8 @@ def test_what_a_tool_vouches_for_is_read_and_its_names_are_left_for_later() -> N
             "says both `keyed` and `probe`",
         ),
         ("identity: [k], keyed: {param: k, retention: 1h}", "'k' takes our key"),
+        ("key: [a, k], keyed: {param: k, retention: 1h}", "'k' takes our key"),
+        ("key: k, fields: {k: volatile}", "'k' names the target and is volatile"),
         ("keyed: {param: k, retention: soon}", "'soon' is no period"),
         ("probe: {function: was_sent, settle: 1s}", "function"),
         ("no_effect_on: [a.b]", "no_effect_on"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -449,6 +450,19 @@ def test_k3_a_match_that_needs_rekeying_is_a_duplicate_unless_the_guard_looks() 
     # No store holds the keys of an imported row.
     imported = out(spaced, guarded=False)
     assert found(compared([imported], [asked], rules(candidate=slug))) == ["matched 1"]
+
+
+def test_k3_a_key_that_was_barred_stands_for_nothing() -> None:
+    """K3: as the guard claims under a new rule it bars the old key: one effect, two rows."""
+    slug = {"pay": Declaration(tool="pay", identity=("vendor",), fields={"vendor": ("slug",)})}
+    both = {"pay": slug["pay"]}
+    spaced = call("pay", vendor="Acme Corp")
+    done, barred = out(spaced, declared=slug), out(spaced, outcome=Outcome.FAILED)
+    under = rules(declared={**DECLARED, **both}, candidate=slug)
+    under = replace(under, recorded={one.digest: one for one in (slug["pay"], DECLARED["pay"])})
+    once = ask(spaced, declared=slug, by=0)
+    assert found(compared([done, barred], [once], under)) == ["matched 1"]
+    assert found(compared([done, barred], [], under)) == ["MISSING dropped"]
 
 
 def test_w02_w04_completion_order_and_numbering_do_not_matter() -> None:
