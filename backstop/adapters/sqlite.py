@@ -110,7 +110,9 @@ class SqliteStore:
 
     def claim(self, intent: EffectClaimed) -> Claim | Answer:
         """Take the right to run `intent`, or say why not."""
-        return self._file.work(lambda db: self._claimed(db, intent), synced=True)
+        # What is answered from the record, as a known key mostly is, has nothing to sync.
+        synced = None if intent.key in self._rows else True
+        return self._file.work(lambda db: self._claimed(db, intent), synced=synced)
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         """Say what became of an effect."""
@@ -234,6 +236,7 @@ class SqliteStore:
             return answer
         if (answer := self._answer(db, intent)) is not None:
             return answer
+        self._file.sync(db, wanted=True)
         self._file.owner(db)  # what it puts on record outlives a transaction that fails
         with transaction(db):
             return self._claim_known(db, intent)

@@ -67,7 +67,12 @@ class Database:
         while True:
             try:
                 with self._lock:
-                    return act(self._ready(synced))
+                    db = self._db
+                    if db is None:
+                        db = self._db = self._connected(create=False)
+                    if synced is not None:
+                        self.sync(db, wanted=synced)
+                    return act(db)
             except sqlite3.Error as error:
                 now = time.monotonic()
                 deadline = deadline or now + BUSY_S
@@ -77,14 +82,12 @@ class Database:
             time.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
             tries += 1
 
-    def _ready(self, synced: bool | None) -> sqlite3.Connection:  # noqa: FBT001 - see `work`
-        db = self._db
-        if db is None:
-            db = self._db = self._connected(create=False)
-        if synced is not None and synced is not self._syncs and self._durable:
-            db.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
-            self._syncs = synced
-        return db
+    def sync(self, db: sqlite3.Connection, *, wanted: bool) -> None:
+        """Whether what is written from now on, outside of transactions, is on the disk at once."""
+        if wanted is not self._syncs and self._durable:
+            # SQLite compiles this anew each time: it is said only where it changes something.
+            db.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self._syncs = wanted
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:

@@ -18,13 +18,20 @@ from backstop.adapters.sqlite import SqliteStore
 from backstop.adapters.sqlite_file import Durability
 from backstop.clock import SystemClock
 from backstop.core.canon import CANON_VERSION
-from backstop.core.events import FORMAT, Header, RunOpened
+from backstop.core.events import (
+    FORMAT,
+    CallAnswered,
+    CursorAdvanced,
+    Header,
+    RunClosed,
+    RunOpened,
+)
 from backstop.core.lifecycle import Lives
 from backstop.errors import BackstopError, ConfigError
 from backstop.ports import Claim, Conflict, Held, InDoubt, Liveness, Recorded
 from backstop.wiring.stores import find_store, open_store
 from tests.contract.bench import AGENT, SteppingClock, header
-from tests.contract.deeds import committed, done, doubted, granted, pay
+from tests.contract.deeds import committed, done, doubted, failed, granted, pay, resolved
 from tests.unit.adapters.sqlite_bench import opened, worker
 
 
@@ -245,6 +252,46 @@ def test_what_outlives_power_is_chosen_in_the_url(tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             open_store(url + wrong, header=header())
         assert caught.value.slug == "store-url"
+
+
+def test_what_must_outlive_a_power_cut_is_on_the_disk_and_nothing_else(
+    store: SqliteStore,
+) -> None:
+    said: list[str] = []
+
+    def heard(line: str) -> None:
+        said.append(line.strip())
+
+    store._file.work(lambda db: db.set_trace_callback(heard))  # noqa: SLF001 - nothing else tells
+
+    def synced(act: Callable[[], object]) -> bool:
+        """Whether what `act` writes was synced as it was written."""
+        before = len(said)
+        act()
+        ends = [n for n, one in enumerate(said) if one.startswith(("INSERT", "UPDATE", "COMMIT"))]
+        assert ends[-1] >= before
+        levels = [one for one in said[: ends[-1]] if one.startswith("PRAGMA synchronous")]
+        return not levels or levels[-1].endswith("FULL")
+
+    first = pay()
+    assert not synced(lambda: store.append(RunOpened(run="r1", at="")))
+    assert synced(lambda: store.claim(first))
+    claim = Claim(run="r1", key="k1", owner="alice", fence=1)
+    assert not synced(lambda: store.settle(failed(claim, final=False), claim=claim))
+    assert synced(lambda: store.claim(first))
+    claim = Claim(run="r1", key="k1", owner="alice", fence=2)
+    assert not synced(lambda: store.settle(doubted(claim), claim=claim))
+    assert synced(lambda: store.settle(resolved("committed", fence=2)))
+    answered = CallAnswered(run="r1", at="", step="s0", tool="pay", key="k1", how="recorded")
+    assert not synced(lambda: store.append(answered))
+    assert synced(lambda: store.append(CursorAdvanced(run="r1", at="", step="s0", cursor=1)))
+    assert synced(lambda: store.append(RunClosed(run="r1", at="", status="complete")))
+    length = len([one for one in said if one.startswith("PRAGMA")])
+    store.append(answered)
+    for _ in range(3):
+        assert isinstance(store.claim(first), Recorded)
+        store.append(answered)
+    assert len([one for one in said if one.startswith("PRAGMA")]) == length + 1
 
 
 def test_what_was_pulled_stays_so_though_another_clock_is_late(tmp_path: Path) -> None:
