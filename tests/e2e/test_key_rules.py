@@ -20,6 +20,7 @@ from backstop.core.ledgerfile import Ledger
 from backstop.core.sealing import seal_lines
 from backstop.core.verdict import Decision
 from backstop.guard.calls import Call, intent_of, name_call
+from backstop.guard.capability import keyed
 from backstop.guard.claim import perform_now
 from backstop.guard.desk import Produced
 from backstop.guard.effect import effect
@@ -326,3 +327,59 @@ def test_k03_two_versions_on_one_file_race_and_one_of_them_acts(tmp_path: Path) 
         assert isinstance(asks(*versions[1], arguments, out), Recorded)
         assert len(out) == 1
     assert {row.error.type for row in versions[0][0].store.read() if isinstance(row, EffectFailed)}
+
+
+def test_f20_a_plain_function_hands_our_key_on_and_is_tried_again_with_it(tmp_path: Path) -> None:
+    """F20: declared in code; the provider acts once on the key, so a doubt is no end."""
+    till = Till(folder=tmp_path)
+
+    @effect(identity=("order",), capability=keyed("key", retention="1d"), name="till_order")
+    def order(order: str, key: str = "") -> str:
+        till.sent.append((order, key))
+        if len(till.sent) == 1:
+            raise ConnectionResetError("dropped")
+        return "ordered"
+
+    def work(node_input: Any) -> str:
+        return str(order("7"))
+
+    async def go() -> None:
+        await till.session()
+        runner = till.runner(Workflow(name="till", edges=[(START, work)]))
+        for _ in range(3):
+            await till.say(runner, "order")
+
+    asyncio.run(go())
+    claimed = till.rows(EffectClaimed)
+    assert till.sent == [("7", claimed[0].key)] * 2
+    assert len({row.key for row in claimed}) == 1
+    assert [row.capability for row in claimed] == ["keyed", "keyed"]
+    till.verified()
+
+
+@pytest.mark.parametrize("kind", [ValueError, TimeoutError])
+def test_f22_exceptions_that_the_code_vouches_for_free_the_key(
+    tmp_path: Path, kind: type[Exception]
+) -> None:
+    """F22: only what is declared is "certainly nothing"; the rest is a doubt."""
+    till = Till(folder=tmp_path)
+
+    @effect(identity=("order",), no_effect_on=(ValueError,), name="till_try")
+    def attempt(order: str) -> str:
+        till.sent.append(order)
+        raise kind("no")
+
+    def work(node_input: Any) -> str:
+        try:
+            return str(attempt("7"))
+        except ValueError as error:
+            return f"caught {error}"
+
+    async def go() -> None:
+        await till.session()
+        runner = till.runner(Workflow(name="till", edges=[(START, work)]))
+        for _ in range(2):
+            await till.say(runner, "try")
+
+    asyncio.run(go())
+    assert till.sent == (["7", "7"] if kind is ValueError else ["7"])
