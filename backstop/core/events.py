@@ -124,11 +124,15 @@ class StepStarted(_Event, frozen=True, tag="step_started"):
 
 
 class AttemptStarted(_Event, frozen=True, tag="attempt_started"):
-    """One try at a step, from 1. `delivery` is the message id of this delivery."""
+    """One try at a step, from 1. `delivery` is the message id of this delivery.
+
+    `owner` names the process that is at it, where one try at a time is made.
+    """
 
     step: str
     attempt: int
     delivery: str = ""
+    owner: str = ""
 
 
 class AttemptEnded(_Event, frozen=True, tag="attempt_ended"):

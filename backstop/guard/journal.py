@@ -187,6 +187,24 @@ class Journal:
             number += 1
         return Attempt(run=run, step=step, cursor=cursor, number=number)
 
+    def take_attempt(
+        self, run: str, *, cursor: int, number: int, delivery: str, owner: str
+    ) -> Attempt | None:
+        """The try of this `number` at a step, made by process `owner`; None if it is taken."""
+        step = f"s{cursor}"
+        taken = self._write(
+            AttemptStarted(
+                run=run,
+                at="",
+                v=self.version,
+                step=step,
+                attempt=number,
+                delivery=delivery,
+                owner=owner,
+            )
+        )
+        return Attempt(run=run, step=step, cursor=cursor, number=number) if taken else None
+
     @contextmanager
     def within(self, attempt: Attempt) -> Iterator[Attempt]:
         """What runs in this context, and in tasks that it starts, belongs to `attempt`."""

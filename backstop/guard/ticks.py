@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from backstop.core.events import (
+    AttemptEnded,
     AttemptStarted,
     CursorAdvanced,
     Event,
@@ -107,7 +108,8 @@ def _bad(delivery: Delivery, why: str) -> BackstopError:
 class Course:
     """How far a run has come: `cursor` steps are behind, `links` name what each of them left.
 
-    `steps` are those that have begun, by number; `tries` the last attempt's number, by step.
+    `steps` are those that have begun, by number. By step, `tries` is the last attempt's number,
+    and `open` are the attempts that have not ended.
     """
 
     opened: RunOpened | None = None
@@ -115,6 +117,7 @@ class Course:
     links: tuple[str, ...] = ()
     steps: Mapping[int, StepStarted] = field(default_factory=dict)
     tries: Mapping[str, int] = field(default_factory=dict)
+    open: Mapping[str, Mapping[int, AttemptStarted]] = field(default_factory=dict)
     closed: bool = False
 
 
@@ -124,6 +127,7 @@ def course(events: Iterable[Event]) -> Course:
     links: dict[int, str] = {}
     steps: dict[int, StepStarted] = {}
     tries: dict[str, int] = {}
+    running: dict[str, dict[int, AttemptStarted]] = {}
     for event in events:
         match event:
             case RunOpened():
@@ -134,6 +138,9 @@ def course(events: Iterable[Event]) -> Course:
                 steps[number] = event
             case AttemptStarted(step=step, attempt=attempt):
                 tries[step] = max(attempt, tries.get(step, 0))
+                running.setdefault(step, {})[attempt] = event
+            case AttemptEnded(step=step, attempt=attempt):
+                running.get(step, {}).pop(attempt, None)
             case CursorAdvanced(cursor=number, session=session):
                 links[number] = session
             case _:
@@ -144,6 +151,7 @@ def course(events: Iterable[Event]) -> Course:
         links=tuple(links[number] for number in sorted(links)),
         steps=steps,
         tries=tries,
+        open=running,
         closed=closed,
     )
 

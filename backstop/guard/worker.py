@@ -25,6 +25,7 @@ from google.genai import types
 from backstop.core.events import EffectClaimed, Event, RunOpened, StepStarted
 from backstop.core.lifecycle import Lives, Phase
 from backstop.errors import BackstopError
+from backstop.guard.attendance import Attendance
 from backstop.guard.chain import AttemptSession, Left, Links
 from backstop.guard.journal import Attempt, Journal
 from backstop.guard.standdown import StandDown
@@ -39,7 +40,7 @@ class Worker:
 
     `journal` writes into `store`; `guard` makes the plugin that stands before the agent's
     tools, given the journal that it has to write to. `sessions` keeps what each attempt adds
-    to its run's session, in sessions of their own.
+    to its run's session, in sessions of their own. `attendance` says who else is at a step.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Worker:
         journal: Callable[[Records], Journal],
         guard: Callable[[Journal], BasePlugin],
         sessions: BaseSessionService,
+        attendance: Attendance,
     ) -> None:
         self._store = StandDown(store)
         self._journal = journal(self._store)
@@ -57,10 +59,13 @@ class Worker:
         self._app = app.model_copy(update={"plugins": plugins})
         self._sessions = sessions
         self._links = Links(sessions, app=app.name)
+        self._attendance = attendance
+        self._unsaid: list[Attempt] = []
 
     async def handle(self, delivery: Delivery) -> Handled:
         """Do what a message asks for, if it is its turn, and say whether it is behind now."""
         try:
+            await self._asked(self._make_up)
             return await self._handle(parse_tick(delivery))
         except BackstopError as error:
             return Later(reason=f"error[{error.slug}]: {error}")
@@ -78,7 +83,7 @@ class Worker:
             case NotYet(reason=reason):
                 return Later(reason=reason)
             case Turn(cursor=cursor):
-                held = await self._asked(lambda: self._held(events, f"s{cursor}"))
+                held = await self._asked(lambda: self._held(run, events, f"s{cursor}"))
                 if held is not None:
                     return Later(reason=held)
                 return await self._step(tick, run, cursor)
@@ -87,8 +92,9 @@ class Worker:
         self._journal.open_run(tick.run, app=self._app.name, user=tick.user, state=state)
         return course(self._store.read(tick.run))
 
-    def _held(self, events: Iterable[Event], step: str) -> str | None:
+    def _held(self, run: Course, events: Iterable[Event], step: str) -> str | None:
         """Why another try at the step would come to nothing; None if it may be tried."""
+        taken = self._is_taken(run, step)
         for claimed, phase in _undecided(events, step):
             name = f"{claimed.tool} {claimed.key[:12]}…"
             # What this very version claimed without a capability, it can do nothing about.
@@ -97,7 +103,11 @@ class Worker:
                 return f"{name} is in doubt: resolve it"
             if phase is Phase.EXECUTING and any(map(_runs, self._store.standings(claimed.key))):
                 return f"{claimed.owner} is at {name}"
-        return None
+        return f"another delivery is at step {step}" if taken else None
+
+    def _is_taken(self, run: Course, step: str) -> bool:
+        """Whether an attempt at the step is under way."""
+        return any([*map(self._attendance.is_under_way, run.open.get(step, {}).values())])
 
     async def _step(self, tick: Tick, run: Course, cursor: int) -> Handled:
         assert run.opened is not None  # noqa: S101 - for the type checker
@@ -111,20 +121,28 @@ class Worker:
             run.links, user=run.opened.user, opening=_state(run.opened.state)
         )
         begun = await self._asked(lambda: self._begin(tick, cursor, left))
-        if isinstance(begun, Later):
+        if not isinstance(begun, tuple):
             return begun
         attempt, step = begun
         own = f"{attempt.run}.{attempt.step}.{attempt.number}"
+        self._attendance.begins(attempt)
+        ending: Callable[[], Handled]
         try:
             await self._attempt(attempt, step, run.opened, left, own)
         except Exception as error:  # noqa: BLE001 - whatever it was, the message comes again
-            return await self._asked(partial(self._gave_up, attempt, error))
+            ending = partial(self._gave_up, attempt, error)
+        except BaseException:
+            self._unsaid.append(attempt)
+            raise
+        else:
+            ending = partial(self._advance, attempt, own)
         finally:
             self._store.over(attempt)
-        return await self._asked(lambda: self._advance(attempt, own))
+            self._attendance.ends(attempt)
+        return await self._asked(ending)
 
-    def _begin(self, tick: Tick, cursor: int, left: Left) -> tuple[Attempt, StepStarted] | Later:
-        """Another try at the step; what set it off first is what it is about, ever after."""
+    def _begin(self, tick: Tick, cursor: int, left: Left) -> tuple[Attempt, StepStarted] | Handled:
+        """The only try at the step; what set it off first is what it is about, ever after."""
         self._journal.start(
             tick.run,
             cursor=cursor,
@@ -137,9 +155,20 @@ class Worker:
         step = run.steps[cursor]
         if step.trigger_key != tick.trigger_key:
             return Later(reason=f"step {step.step} was begun meanwhile, by another message")
-        attempt = self._journal.start_attempt(
-            tick.run, cursor=cursor, tries=run.tries.get(step.step, 0), delivery=tick.delivery
-        )
+        if run.cursor > cursor:
+            return Done(reason="another delivery did the step")
+        attempt = None
+        if not self._is_taken(run, step.step):
+            # Whoever has this number is at the step: the store gives it away once.
+            attempt = self._journal.take_attempt(
+                tick.run,
+                cursor=cursor,
+                number=run.tries.get(step.step, 0) + 1,
+                delivery=tick.delivery,
+                owner=self._attendance.process,
+            )
+        if attempt is None:
+            return Later(reason=f"another delivery is at step {step.step}")
         return attempt, step
 
     async def _attempt(
@@ -159,19 +188,32 @@ class Worker:
     def _gave_up(self, attempt: Attempt, error: Exception) -> Later:
         if attempt.unfinished is not None:
             return self._hold(attempt, attempt.unfinished)
-        self._journal.end(attempt, outcome="error", error=error)
+        self._end(attempt, "error", error)
         return Later(reason=f"{type(error).__name__}: {error}")
 
     def _hold(self, attempt: Attempt, why: str) -> Later:
-        self._journal.end(attempt, outcome="held")
+        self._end(attempt, "held")
         return Later(reason=why)
 
     def _advance(self, attempt: Attempt, own: str) -> Handled:
         if attempt.unfinished is not None:
             return self._hold(attempt, attempt.unfinished)
-        self._journal.end(attempt, outcome="done")
+        self._end(attempt, "done")
         moved = self._journal.advance(attempt, session=own)
         return Done(reason="the step is done" if moved else "another delivery did the step")
+
+    def _end(self, attempt: Attempt, outcome: str, error: Exception | None = None) -> None:
+        try:
+            self._journal.end(attempt, outcome=outcome, error=error)
+        except BackstopError:
+            self._unsaid.append(attempt)
+            raise
+
+    def _make_up(self) -> None:
+        """End what could not be ended at its time: others wait for it while this process lives."""
+        while self._unsaid:
+            self._journal.end(self._unsaid[-1], outcome="error")
+            self._unsaid.pop()
 
     async def _asked(self, ask: Callable[[], R]) -> R:
         """`ask` the store; off the event loop where it waits for a network."""

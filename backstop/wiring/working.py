@@ -13,9 +13,12 @@ from urllib.parse import unquote, urlsplit
 from google.adk.apps import App
 from google.adk.sessions.base_session_service import BaseSessionService
 
+from backstop.adapters.owners import liveness_of, this_process
 from backstop.adapters.pubsub import Inbox, Place
+from backstop.clock import SystemClock
 from backstop.config import Agent
 from backstop.errors import ConfigError, MissingExtra, UsageError
+from backstop.guard.attendance import Attendance
 from backstop.guard.recorder import GuardPlugin
 from backstop.guard.station import Station
 from backstop.guard.worker import Worker
@@ -61,6 +64,7 @@ def worker_of(agent: Agent, settings: Settings) -> Worker:
         journal=lambda store: dataclasses.replace(station.journal, store=store),
         guard=lambda journal: _Guard(dataclasses.replace(station, journal=journal)),
         sessions=sessions_beside(url),
+        attendance=Attendance(process=this_process(), liveness=liveness_of, clock=SystemClock()),
     )
 
 

@@ -26,9 +26,12 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.base_session_service import BaseSessionService
 
 from backstop.adapters.content import version_of
+from backstop.adapters.owners import liveness_of, this_process
 from backstop.adapters.pubsub import Inbox, Place
+from backstop.clock import SystemClock
 from backstop.core.identity import Namespace
 from backstop.errors import BackstopError
+from backstop.guard.attendance import Attendance
 from backstop.guard.journal import Journal
 from backstop.guard.recorder import RecordingPlugin
 from backstop.guard.safety import Safety
@@ -124,6 +127,7 @@ def worker(store: str, *, guarded: bool) -> Worker:
         journal=journal,
         guard=guard,
         sessions=sessions_at(store),
+        attendance=Attendance(process=this_process(), liveness=liveness_of, clock=SystemClock()),
     )
 
 

@@ -20,6 +20,7 @@ from google.genai import types
 
 from backstop.adapters.content import version_of
 from backstop.adapters.memory import MemoryStore
+from backstop.adapters.owners import liveness_of, this_process
 from backstop.adapters.pubsub import Inbox, Outbox, Place, prepare
 from backstop.clock import SystemClock
 from backstop.core.events import (
@@ -31,6 +32,7 @@ from backstop.core.events import (
 from backstop.core.identity import Namespace
 from backstop.core.ledgerverify import verify
 from backstop.core.sealing import seal_lines
+from backstop.guard.attendance import Attendance
 from backstop.guard.journal import Journal
 from backstop.guard.recorder import RecordingPlugin
 from backstop.guard.worker import Worker
@@ -175,6 +177,9 @@ class Desk:
             ),
             guard=guard,
             sessions=self.sessions,
+            attendance=Attendance(
+                process=this_process(), liveness=liveness_of, clock=SystemClock()
+            ),
         )
 
     async def service(self, tool: str, arguments: Any, answer: Any) -> Any:

@@ -22,7 +22,7 @@ from backstop.core.events import (
     StepStarted,
 )
 from backstop.guard.chain import AttemptSession, Left, Links
-from backstop.ports import Done, Handled, Later
+from backstop.ports import Done, Later
 from tests.unit.guard.town import Died, Town, handle, parts_of, tick
 
 # The framework warns about its own experimental features.
@@ -47,17 +47,6 @@ def test_a05_what_a_lost_attempt_said_is_not_in_the_session_of_the_run() -> None
     # Its model saw: the first message, a call, its answer, a text; then this one.
     assert said == ["[]", "seen 5"]
     assert last.state == {"mails": 1}
-
-
-def test_two_workers_at_one_step_at_once_leave_one_session() -> None:
-    town = Town()
-
-    async def both() -> list[Handled]:
-        workers = [town.worker(name) for name in "abc"]
-        return await asyncio.gather(*(worker.handle(tick()) for worker in workers))
-
-    assert [type(answer) for answer in asyncio.run(both())] == [Done] * 3
-    assert [event.session for event in town.events(CursorAdvanced)] == ["r1.s0.1"]
 
 
 def test_the_session_lives_in_the_session_service_that_all_workers_share(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from backstop.core.events import (
     EffectClaimed,
     EffectInDoubt,
     Event,
+    ModelAnswered,
     RunClosed,
     StepStarted,
 )
@@ -82,6 +83,69 @@ def test_s06_a_delivery_beside_one_that_is_at_work_is_given_back() -> None:
     assert "a/s0.1 is at send_mail" in seen[0].reason
     assert (town.mails, town.cursor()) == (["x@y"], 1)
     assert isinstance(handle(town.worker("b"), tick("x@y")), Done)  # its redelivery
+
+
+def test_s06_of_three_workers_at_one_step_at_once_one_asks_the_model() -> None:
+    """S06: whoever asks a model twice may get two answers, and two effects with two keys."""
+    town = Town()
+
+    async def all_at_once() -> list[Handled]:
+        workers = [town.worker(name) for name in "abc"]
+        return await asyncio.gather(*(worker.handle(tick("x@y")) for worker in workers))
+
+    answers = asyncio.run(all_at_once())
+    assert [type(answer) for answer in answers].count(Done) == 1
+    assert answers.count(Later(reason="another delivery is at step s0")) == 2
+    assert (town.mails, len(town.events(AttemptStarted))) == (["x@y"], 1)
+    assert len(town.events(ModelAnswered)) == 2  # the call, and the last word
+
+
+def test_two_that_find_a_step_free_at_once_do_not_both_take_it() -> None:
+    town = Town()
+
+    def other_first(event: Event) -> None:
+        if isinstance(event, AttemptStarted):
+            town.store.before_append = None
+            town.store.append(msgspec.structs.replace(event, owner="b"))
+
+    town.store.before_append = other_first
+    answer = handle(town.worker("a"), tick("x@y"))
+    assert answer == Later(reason="another delivery is at step s0")
+    assert town.mails == []
+    town.dead.add("b")
+    assert isinstance(handle(town.worker("a"), tick("x@y")), Done)
+
+
+def test_an_attempt_that_nobody_can_see_is_waited_for_as_long_as_a_lease() -> None:
+    town = Town(out_of_sight={"a"})
+    town.dies_at(AttemptEnded, "a")
+    with contextlib.suppress(Died):
+        handle(town.worker("a"), tick("x@y"))
+    worker = town.worker("b")
+    assert isinstance(handle(worker, tick("x@y")), Later)
+    town.clock.late = timedelta(seconds=LEASE_S - 1)
+    assert isinstance(handle(worker, tick("x@y")), Later)
+    town.clock.late = timedelta(seconds=LEASE_S)
+    assert isinstance(handle(worker, tick("x@y")), Done)
+    assert (town.mails, town.cursor()) == (["x@y"], 1)
+
+
+def test_an_attempt_whose_end_could_not_be_written_is_ended_at_the_next_message() -> None:
+    town = Town()
+
+    def down(event: Event) -> None:
+        if isinstance(event, AttemptEnded):
+            raise BackstopError("the store does not answer", slug="store-down")
+
+    town.store.before_append = down
+    worker = town.worker("a")
+    assert isinstance(handle(worker, tick("x@y")), Later)
+    town.store.before_append = None
+    assert isinstance(handle(town.worker("b"), tick("x@y")), Later)  # for all that b can see
+    assert isinstance(handle(worker, tick("x@y", cursor=7)), Later)
+    assert [end.outcome for end in town.events(AttemptEnded)] == ["error"]
+    assert isinstance(handle(town.worker("b"), tick("x@y")), Done)
+    assert (town.mails, town.cursor()) == (["x@y"], 1)
 
 
 def test_s07_a_redelivery_after_the_effect_gets_what_is_on_record() -> None:
@@ -158,11 +222,12 @@ def test_s11_a_worker_that_nobody_can_see_is_not_replaced_while_its_lease_runs()
     """S11, S01: the old owner cannot be stopped; after its lease the effect is in doubt."""
     town = Town(out_of_sight={"a"})
     killed_in_a_mail(town)
-    answer = handle(town.worker("b"), tick("x@y"))
+    worker = town.worker("b")
+    answer = handle(worker, tick("x@y"))
     assert "a/s0.1 is at send_mail" in answer.reason
     assert len(town.events(AttemptStarted)) == 1
     town.clock.late = timedelta(seconds=LEASE_S)
-    assert isinstance(handle(town.worker("b"), tick("x@y")), Later)
+    assert isinstance(handle(worker, tick("x@y")), Later)
     assert len(town.events(EffectInDoubt)) == 1
     assert (town.mails, town.cursor()) == ([], 0)
 

@@ -22,7 +22,7 @@ from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
-from backstop.adapters.memory import MemoryStore
+from backstop.adapters.memory import SEEN, MemoryStore
 from backstop.core.events import (
     CursorAdvanced,
     EffectClaimed,
@@ -30,6 +30,7 @@ from backstop.core.events import (
     Event,
 )
 from backstop.core.identity import Declaration, Namespace
+from backstop.guard.attendance import Attendance
 from backstop.guard.journal import Journal
 from backstop.guard.recorder import RecordingPlugin
 from backstop.guard.safety import NO_SAFETY, Safety
@@ -151,6 +152,9 @@ class Town:
             ),
             guard=lambda journal: RecordingPlugin(journal, unsaid=self.safety),
             sessions=self.sessions,
+            attendance=Attendance(
+                process=name, liveness=lambda other: SEEN[self._is_alive(other)], clock=self.clock
+            ),
         )
 
     def cursor(self, run: str = "r1") -> int:
