@@ -198,15 +198,13 @@ class SqliteStore:
             return self._append(db, event)
 
     def _append(self, db: sqlite3.Connection, event: Event) -> bool:
-        said: Values = {
-            "ledger": self._ledger,
-            "run": event.run,
-            "once": once(event),
-            "line": line_of(event),
-        }
-        if db.execute(sql.APPEND, said).rowcount == 1:
+        name, line = once(event), line_of(event)
+        if name is None:
+            db.execute(sql.APPEND, (self._ledger, event.run, line))
             return True
-        self._stamps.seen(db.execute(sql.SAID, said).fetchone()[0])
+        if db.execute(sql.APPEND_ONCE, (self._ledger, event.run, line, name)).rowcount == 1:
+            return True
+        self._stamps.seen(db.execute(sql.SAID, (self._ledger, event.run, name)).fetchone()[0])
         return False
 
     def _check_cursor(self, db: sqlite3.Connection, event: CursorAdvanced) -> None:

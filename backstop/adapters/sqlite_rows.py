@@ -23,11 +23,9 @@ from backstop.core.sealing import EVENT, encode
 from backstop.errors import BackstopError
 from backstop.ports import Settlement, Stamped
 
-_FLOOR: Final = "(SELECT floor FROM ledgers WHERE id = :ledger)"
-
 # `stamp` is a function of ours. It runs while the write lock is held: the order in the file and
-# the order of stamps agree. The two statements of the hot path number their parameters, which
-# costs less than to name them.
+# the order of stamps agree. The statements of the hot path number their parameters, which costs
+# less than to name them.
 CLAIM: Final = """
     INSERT INTO effects (ledger, key, phase, fence, owner, process, run, step, claimed_at, claimed)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, stamp((SELECT floor FROM ledgers WHERE id = ?1)), ?9)
@@ -41,13 +39,17 @@ SETTLE: Final = """
     AND phase = 'executing'
 """
 
+_AFTER: Final = """
+    stamp(max((SELECT floor FROM ledgers WHERE id = ?1), coalesce(
+        (SELECT max(stamp) FROM events WHERE ledger = ?1 AND run = ?2), 0)))
+"""
 APPEND: Final = f"""
-    INSERT INTO events (ledger, run, stamp, tie, once, line)
-    SELECT :ledger, :run, stamp(max({_FLOOR}, coalesce((
-        SELECT max(stamp) FROM events WHERE ledger = :ledger AND run = :run), 0))),
-        '', :once, :line
-    WHERE :once IS NULL OR NOT EXISTS (
-        SELECT 1 FROM events WHERE ledger = :ledger AND run = :run AND once = :once)
+    INSERT INTO events (ledger, run, stamp, tie, line) VALUES (?1, ?2, {_AFTER}, '', ?3)
+"""  # noqa: S608 - put together from constants
+APPEND_ONCE: Final = f"""
+    INSERT INTO events (ledger, run, stamp, tie, line, once)
+    SELECT ?1, ?2, {_AFTER}, '', ?3, ?4 WHERE NOT EXISTS (
+        SELECT 1 FROM events WHERE ledger = ?1 AND run = ?2 AND once = ?4)
 """  # noqa: S608 - put together from constants
 
 MOVE: Final = """
@@ -76,7 +78,7 @@ UNDECIDED: Final = f"{_ROW} AND phase NOT IN ('committed', 'failed') ORDER BY id
 BY_PREFIX: Final = f"{_ROW} AND key >= :key AND key < :key || char(1114111) ORDER BY id"
 
 SAID: Final = """
-    SELECT stamp FROM events WHERE ledger = :ledger AND run = :run AND once = :once
+    SELECT stamp FROM events WHERE ledger = ? AND run = ? AND once = ?
 """
 
 HEADER: Final = "SELECT id, header FROM ledgers WHERE agent = :agent"
