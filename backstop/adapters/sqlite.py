@@ -7,6 +7,7 @@ claim runs is told by a lock that its process holds (`backstop.adapters.owners`)
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -81,7 +82,8 @@ class SqliteStore:
         durability: Durability = Durability.POWER,
         is_alive: Callable[[str], bool | None] | None = None,
     ) -> None:
-        self._path = path
+        # One place for all: whoever changes folder, or comes by a link, finds the same locks.
+        path = self._path = Path(os.path.realpath(path))
         self._agent = agent
         self._is_alive = is_alive
         self._stamps = Stamps(clock)
@@ -123,10 +125,14 @@ class SqliteStore:
         """The events of one run, or of all, in the order in which they happened."""
         said: Values = {"ledger": self._ledger, "run": run}
         found = sql.OF_ALL if run is None else sql.OF_RUN
-        rows = self._file.work(lambda db: db.execute(found, said).fetchall())
-        rows.sort(key=lambda row: row[:2])
-        self._stamps.seen(rows[-1][0] if rows else None)
-        return (event_of(stamp, line) for stamp, _, line in rows)
+
+        def told(db: sqlite3.Connection) -> list[tuple[int, str, bytes]]:
+            rows = db.execute(found, said).fetchall()
+            rows.sort(key=lambda row: row[:2])
+            self._stamps.seen(rows[-1][0] if rows else None)
+            return rows
+
+        return (event_of(stamp, line) for stamp, _, line in self._file.work(told))
 
     def standings(self, key: str | None = None) -> Iterator[Standing]:
         """Every effect that is not decided, oldest first; or that of `key`, decided or not."""

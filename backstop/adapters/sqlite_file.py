@@ -83,7 +83,7 @@ def refuse_network(path: Path, mounts: str) -> None:
 
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """Open the database, and make it where there is none and `create` says so.
+    """Open the database at an absolute path; make it where there is none and `create` says so.
 
     Raises `BackstopError`: ``store-missing``, ``store-network``, ``store-schema``, and those of
     `trouble`.
@@ -93,7 +93,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
             f"{path}: there is no store; name the file that the agent writes to",
             slug="store-missing",
         )
-    refuse_network(Path(os.path.realpath(path)), _mounts())
+    refuse_network(path, _mounts())
     try:
         db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:

@@ -19,7 +19,7 @@ _PER_SECOND: Final = 1_000_000
 
 
 class Stamps:
-    """Gives one store's stamps out."""
+    """Gives one store's stamps out. For one thread at a time: the store sees to that."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

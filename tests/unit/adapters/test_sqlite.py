@@ -154,6 +154,17 @@ def test_a_child_that_lives_on_does_not_keep_its_dead_parent_alive(
     assert answer.gone
 
 
+def test_whoever_comes_by_a_link_finds_the_same_locks(store: SqliteStore, path: Path) -> None:
+    granted(store, pay("ours"))
+    other = path.with_name("elsewhere")
+    other.mkdir()
+    (other / "link.db").symlink_to(path)
+    with worker(other / "link.db") as there:
+        assert there.ask("claim k1") == "Held"
+        assert there.ask("claim k2") == "Claim"
+        assert len(list(path.with_name("ledger.db.owners").glob("*.lock"))) == 2
+
+
 def test_of_four_processes_one_is_granted_each_key(path: Path) -> None:
     keys = [f"k{number}" for number in range(25)]
     with ExitStack() as stack:
