@@ -23,7 +23,6 @@ from typing import Any, Final
 
 import msgspec
 from google.adk.plugins.base_plugin import BasePlugin
-from google.adk.sessions.base_session_service import BaseSessionService
 
 from backstop.adapters.content import version_of
 from backstop.adapters.owners import liveness_of, this_process
@@ -38,6 +37,7 @@ from backstop.guard.safety import Safety
 from backstop.guard.worker import Worker
 from backstop.ports import Delivery, Done, Handled, Records
 from backstop.wiring.stores import open_store
+from backstop.wiring.working import sessions_beside
 from examples.vendor_onboarding.demo_truth import Deed, Truth, deed
 from examples.vendor_onboarding.record import AGENT, HERE, declared, header, staged
 from examples.vendor_onboarding.v1 import agent
@@ -91,18 +91,6 @@ def plan_name(done: Deed, when: str) -> str:
     return f"{when} {done}.planned".replace("/", "_")
 
 
-def sessions_at(store: str) -> BaseSessionService:
-    """Where the agent's sessions are kept: where the ledger is, too."""
-    if store.startswith("sqlite:"):
-        from google.adk.sessions.sqlite_session_service import SqliteSessionService
-
-        return SqliteSessionService(f"{store.removeprefix('sqlite:///')}.sessions")
-    from google.adk.integrations.firestore.firestore_session_service import FirestoreSessionService
-    from google.cloud.firestore import AsyncClient
-
-    return FirestoreSessionService(client=AsyncClient(project=store.split("/")[2]))
-
-
 def worker(store: str, *, guarded: bool) -> Worker:
     """The worker; without a guard it is what many run: the agent, and nothing before its tools."""
     declarations, version = declared(), version_of(HERE / "v1")
@@ -126,7 +114,7 @@ def worker(store: str, *, guarded: bool) -> Worker:
         store=open_store(store, header=header(declarations, version)),
         journal=journal,
         guard=guard,
-        sessions=sessions_at(store),
+        sessions=sessions_beside(store),
         attendance=Attendance(process=this_process(), liveness=liveness_of, clock=SystemClock()),
     )
 
