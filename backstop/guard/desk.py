@@ -101,6 +101,8 @@ class Desk:
             moved = Failure(type=MOVED, message=claim.key)
             self._failed(other, moved, final=True)
             return True
+        if isinstance(other, Refused):  # barred already, for the key that is claimed now
+            return (other.error.type, other.error.message) == (MOVED, claim.key)
         # Taken by what is another effect today: whoever asks for this one there is refused.
         return isinstance(other, Conflict)
 

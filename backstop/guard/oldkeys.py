@@ -8,7 +8,7 @@ claimed, since a process of another version may still ask under them (ADR 0020).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ from backstop.errors import IdentityError
 from backstop.guard.calls import Call
 from backstop.guard.desk import MOVED
 from backstop.ports import Custody, Standing
+
+_MAY_BE_CLAIMED: Final = frozenset({Phase.RETRYABLE, Phase.REOPENED})
 
 _NOTES: Final = frozenset({"description", "title", "examples"})
 _NAMED: Final = frozenset({"properties", "$defs", "definitions"})
@@ -75,6 +77,7 @@ class OldKeys:
         names = self._names(call, arguments, header)
         ours = {call.named.key, *names}
         free: list[Call] = []
+        open_: list[Call] = []
         for key, former in names.items():
             found = next(iter(custody.standings(key)), None)
             if found is None:
@@ -82,16 +85,38 @@ class OldKeys:
             elif _moved_to(found) in ours:
                 continue  # barred for a name that is looked up by itself
             elif (same := self._is_same(found, former, call, header)) is not None:
-                if same:
-                    return Known(call=_named_as(former, found, header))
-                if found.phase is not Phase.RETRYABLE:
-                    return Known(call=former)
-                # Nothing happened there, and what is asked for now has other arguments.
-                free.append(former)
+                if same and found.phase in _MAY_BE_CLAIMED:
+                    open_.append(_named_as(former, found, header))
+                elif found.phase is Phase.RETRYABLE:
+                    # Nothing happened there, and what is asked for now has other arguments.
+                    free.append(former)
+                else:
+                    return Known(call=_named_as(former, found, header) if same else former)
+        return self._not_begun(call, free, open_, custody, ours)
+
+    def _not_begun(
+        self,
+        call: Call,
+        free: list[Call],
+        open_: list[Call],
+        custody: Custody,
+        ours: Container[str],
+    ) -> Known:
+        """The name to claim where no record says what became of the effect.
+
+        One that was claimed before and is open again keeps its name, which a provider may know;
+        but what stands under today's own decides first.
+        """
+        known = call
+        if open_:
+            own = next(iter(custody.standings(call.named.key)), None)
+            if own is None or own.phase in _MAY_BE_CLAIMED or _moved_to(own) in ours:
+                known = open_[0]
+                free = [*free, call]
         bars = tuple(
-            one for one in free if one.named.key != call.named.key and self._may_be_kept(one, call)
+            one for one in free if one.named.key != known.named.key and self._may_be_kept(one, call)
         )
-        return Known(call=call, bars=bars)
+        return Known(call=known, bars=bars)
 
     def _names(self, call: Call, arguments: Mapping[str, Any], header: Header) -> dict[str, Call]:
         """The call under each other rule that names it otherwise: by another key or fingerprint.
