@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ import msgspec
 from backstop.core.audit import silent_skips
 from backstop.core.canon import NotCanonical
 from backstop.core.events import (
+    AttemptEnded,
     AttemptStarted,
     CallAnswered,
     CursorAdvanced,
@@ -60,6 +62,19 @@ class Message:
         return run_name(self.app, self.user, self.session)
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A step that began, and the digest of the message that set it off."""
+
+    step: str
+    cursor: int
+    digest: bytes
+
+
+def _digest(content: msgspec.Raw) -> bytes:
+    return sha256(bytes(content)).digest()
+
+
 @dataclass(slots=True, kw_only=True)
 class Course:
     """How far a run has come, as its events tell.
@@ -70,7 +85,7 @@ class Course:
 
     opened: bool = False
     done: int = 0
-    steps: list[StepStarted] = field(default_factory=list)
+    steps: list[_Said] = field(default_factory=list)
     tries: dict[str, int] = field(default_factory=dict)
     turns: dict[str, str] = field(default_factory=dict)
 
@@ -78,27 +93,31 @@ class Course:
         """The number of the step that the message is about: a known one, or the next."""
         step = self.turns.get(message.invocation)
         for known in self.steps:
-            if known.step == step and bytes(known.message) == bytes(message.content):
+            if known.step == step and known.digest == _digest(message.content):
                 return known.cursor
         return len(self.steps)
+
+    def take(self, event: Event) -> None:
+        """Go on with an event of the run."""
+        match event:
+            case RunOpened():
+                self.opened = True
+            case StepStarted(step=step, cursor=cursor, message=message):
+                self.steps.append(_Said(step, cursor, _digest(message)))
+            case AttemptStarted(step=step, attempt=attempt, delivery=delivery):
+                self.tries[step] = attempt
+                self.turns[delivery] = step
+            case CursorAdvanced(cursor=cursor):
+                self.done = max(self.done, cursor)
+            case _:
+                pass
 
 
 def course(events: Iterable[Event]) -> Course:
     """How far the run of these events has come."""
     found = Course()
     for event in events:
-        match event:
-            case RunOpened():
-                found.opened = True
-            case StepStarted():
-                found.steps.append(event)
-            case AttemptStarted(step=step, attempt=attempt, delivery=delivery):
-                found.tries[step] = attempt
-                found.turns[delivery] = step
-            case CursorAdvanced(cursor=cursor):
-                found.done = max(found.done, cursor)
-            case _:
-                pass
+        found.take(event)
     return found
 
 
@@ -110,62 +129,111 @@ class Begun:
     done: int
 
 
-def begin(journal: Journal, message: Message) -> Begun:
-    """A try at the step that the message is about; opens the run, begins the step if it is new.
+class Sessions:
+    """Begins and ends the attempts of one journal's runs.
 
-    Raises what the store raises.
+    How far a run has come is remembered, so that a long session is not read anew at each
+    message. Another process may have gone on meanwhile; then a step of the next number is
+    there already, which is seen as it is begun. `keep` runs are remembered.
     """
-    run = message.run
-    while True:
-        known = course(journal.store.read(run))
-        cursor = known.place(message)
-        if not known.opened:
-            state = _kept(message.state)
-            journal.open_run(run, app=message.app, user=message.user, state=state)
-        if cursor < len(known.steps) or journal.start(
-            run,
-            cursor=cursor,
-            trigger="message",
-            message=message.content,
-            state=_kept(message.state),
-        ):
-            break
-        # Another process began a step of this number for another message: this one comes after.
-    tries = known.tries.get(f"s{cursor}", 0)
-    attempt = journal.start_attempt(run, cursor=cursor, tries=tries, delivery=message.invocation)
-    attempt.session = message.session
-    return Begun(attempt=attempt, done=known.done)
 
+    def __init__(self, journal: Journal, *, keep: int = 1024) -> None:
+        self._journal = journal
+        self._keep = keep
+        self._known: dict[str, Course] = {}
 
-def end(journal: Journal, begun: Begun, *, error: Exception | None = None) -> None:
-    """The try is over; the cursor goes as far as all is decided. Raises what the store raises."""
-    attempt = begun.attempt
-    if error is not None:
-        journal.end(attempt, outcome="error", error=error)
-    elif attempt.unfinished is not None:
-        journal.end(attempt, outcome="held")
-    else:
-        journal.end(attempt, outcome="done")
-        _advance(journal, begun)
+    def begin(self, message: Message) -> Begun:
+        """A try at the step that a message is about; opens the run, begins the step if it is new.
 
+        Raises what the store raises.
+        """
+        journal, run = self._journal, message.run
+        known = self._known.pop(run, None)  # what fails on the way is read anew
+        while True:
+            if known is None:
+                known = course(journal.store.read(run))
+            cursor = known.place(message)
+            if not known.opened:
+                state = _kept(message.state)
+                journal.open_run(run, app=message.app, user=message.user, state=state)
+            if cursor < len(known.steps) or journal.start(
+                run,
+                cursor=cursor,
+                trigger="message",
+                message=message.content,
+                state=_kept(message.state),
+            ):
+                break
+            # Another process began a step of this number for another message.
+            known = None
+        step = f"s{cursor}"
+        attempt = journal.start_attempt(
+            run, cursor=cursor, tries=known.tries.get(step, 0), delivery=message.invocation
+        )
+        attempt.session = message.session
+        self._remember(run, _after(known, message, attempt))
+        return Begun(attempt=attempt, done=known.done)
 
-def _advance(journal: Journal, begun: Begun) -> None:
-    attempt = begun.attempt
-    try:
-        if begun.done >= attempt.cursor:
-            journal.advance(attempt)
+    def end(self, begun: Begun, *, error: Exception | None = None) -> None:
+        """The try is over; the cursor goes as far as all is decided.
+
+        Raises what the store raises.
+        """
+        attempt = begun.attempt
+        if error is not None:
+            self._journal.end(attempt, outcome="error", error=error)
+        elif attempt.unfinished is not None:
+            self._journal.end(attempt, outcome="held")
         else:
-            _catch_up(journal, attempt)
-    except BackstopError as error:
-        if error.slug != "cursor-held":
-            raise
+            self._journal.end(attempt, outcome="done")
+            self._advance(begun)
+
+    def _advance(self, begun: Begun) -> None:
+        attempt = begun.attempt
+        try:
+            if begun.done >= attempt.cursor:
+                self._journal.advance(attempt)
+                if (known := self._known.get(attempt.run)) is not None:
+                    known.done = max(known.done, attempt.cursor + 1)
+            else:
+                self._known.pop(attempt.run, None)
+                _catch_up(self._journal, attempt)
+        except BackstopError as error:
+            if error.slug != "cursor-held":
+                raise
+
+    def _remember(self, run: str, known: Course) -> None:
+        if len(self._known) >= self._keep:
+            self._known.clear()
+        self._known[run] = known
+
+
+def _after(known: Course, message: Message, attempt: Attempt) -> Course:
+    """How far the run has come with this attempt."""
+    steps = known.steps
+    if attempt.cursor == len(steps):
+        steps = [*steps, _Said(attempt.step, attempt.cursor, _digest(message.content))]
+    return Course(
+        opened=True,
+        done=known.done,
+        steps=steps,
+        tries={**known.tries, attempt.step: attempt.number},
+        turns={**known.turns, message.invocation: attempt.step},
+    )
 
 
 def _catch_up(journal: Journal, attempt: Attempt) -> None:
-    """Pass the steps that were left behind, one by one, as long as nothing in them is open."""
+    """Pass the steps that were left behind, one by one, as long as nothing in them is open.
+
+    One whose last attempt has no end is still at work, or died at it: nobody may say that it is
+    done.
+    """
     events = list(journal.store.read(attempt.run))
     known = course(events)
+    ended = {(one.step, one.attempt) for one in events if isinstance(one, AttemptEnded)}
     for step in known.steps[known.done : attempt.cursor + 1]:
+        if (step.step, known.tries.get(step.step, 0)) not in ended:
+            return
         moved = CursorAdvanced(
             run=attempt.run,
             at="",

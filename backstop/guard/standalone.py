@@ -67,9 +67,7 @@ class SessionPlugin(GuardPlugin):
         if isinstance(station, Station):
             message = sessions.message_of(context)
             try:
-                begun = await asked(
-                    station.journal.store, partial(sessions.begin, station.journal, message)
-                )
+                begun = await asked(station.journal.store, partial(station.sessions.begin, message))
             except BackstopError as error:
                 _log.error("backstop refuses effects: %s", error)
                 station = Closed(
@@ -91,9 +89,7 @@ class SessionPlugin(GuardPlugin):
         if begun is None or isinstance(station, Closed):
             return
         try:
-            await asked(
-                station.journal.store, partial(sessions.end, station.journal, begun, error=error)
-            )
+            await asked(station.journal.store, partial(station.sessions.end, begun, error=error))
         except BackstopError as fault:
             _log.warning("backstop could not end an attempt: %s", fault)
 

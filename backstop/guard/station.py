@@ -30,6 +30,7 @@ from backstop.guard.offloop import asked
 from backstop.guard.oldkeys import OldKeys
 from backstop.guard.results import told
 from backstop.guard.safety import Safety
+from backstop.guard.sessions import Sessions
 from backstop.guard.spans import mark
 from backstop.guard.turns import Turns
 from backstop.guard.watched import OBSERVED, Watched
@@ -137,12 +138,14 @@ class Station:
     observing: bool = False
     turns: Turns = field(default_factory=Turns)
     learner: Learner | None = None
+    sessions: Sessions = field(init=False)
     _old: OldKeys = field(init=False)
 
     def __post_init__(self) -> None:
         journal = self.journal
         keys = OldKeys(namespace=journal.namespace, redaction_key=journal.redaction_key)
         object.__setattr__(self, "_old", keys)
+        object.__setattr__(self, "sessions", Sessions(journal))
 
     def safety_of(self, tool: str) -> Safety:
         """What is known of a tool."""

@@ -20,9 +20,8 @@ from backstop.core.events import (
     StepStarted,
 )
 from backstop.core.identity import Declaration, Namespace
-from backstop.guard import sessions
 from backstop.guard.journal import Journal, as_sent
-from backstop.guard.sessions import Message, run_name
+from backstop.guard.sessions import Message, Sessions, run_name
 
 
 class Noon:
@@ -70,7 +69,7 @@ def test_a_run_is_named_by_its_session_and_by_no_other(
 
 def test_the_first_message_opens_the_run_with_what_of_its_state_can_be_kept() -> None:
     store = MemoryStore(clock=Noon())
-    begun = sessions.begin(journal(store), message("hi", state={"n": 1, "odd": object()}))
+    begun = Sessions(journal(store)).begin(message("hi", state={"n": 1, "odd": object()}))
     assert (begun.attempt.step, begun.attempt.number, begun.done) == ("s0", 1, 0)
     assert begun.attempt.session == "c1"
     (opened,) = rows(store, RunOpened)
@@ -79,9 +78,9 @@ def test_the_first_message_opens_the_run_with_what_of_its_state_can_be_kept() ->
 
 def test_another_message_is_another_step_and_the_same_one_of_the_same_turn_is_not() -> None:
     store = MemoryStore(clock=Noon())
-    log = journal(store)
+    log = Sessions(journal(store))
     asked = [message("hi"), message("hi"), message("hi", turn="e2"), message("no", turn="e2")]
-    begun = [sessions.begin(log, one).attempt for one in asked]
+    begun = [log.begin(one).attempt for one in asked]
     assert [(one.step, one.number) for one in begun] == [
         ("s0", 1),
         ("s0", 2),
@@ -98,14 +97,14 @@ class Behind(MemoryStore):
     def read(self, run: str | None = None) -> Iterator[Event]:
         if self.stale:
             self.stale = False
-            sessions.begin(journal(self), message("theirs", turn="e9"))
+            Sessions(journal(self)).begin(message("theirs", turn="e9"))
             return iter(())
         return super().read(run)
 
 
 def test_of_two_processes_that_begin_a_step_at_once_one_begins_the_next() -> None:
     store = Behind(clock=Noon())
-    begun = sessions.begin(journal(store), message("ours"))
+    begun = Sessions(journal(store)).begin(message("ours"))
     assert begun.attempt.step == "s1"
     assert [bytes(row.message) for row in rows(store, StepStarted)] == [
         bytes(message("theirs").content),
@@ -115,41 +114,90 @@ def test_of_two_processes_that_begin_a_step_at_once_one_begins_the_next() -> Non
 
 def test_a_step_with_nothing_open_is_passed() -> None:
     store = MemoryStore(clock=Noon())
-    log = journal(store)
-    sessions.end(log, sessions.begin(log, message("hi")))
+    log = Sessions(journal(store))
+    log.end(log.begin(message("hi")))
     assert [row.cursor for row in rows(store, CursorAdvanced)] == [1]
     assert [row.outcome for row in rows(store, AttemptEnded)] == ["done"]
 
 
 def test_a_step_that_failed_or_is_unfinished_is_not_passed_and_the_next_one_catches_up() -> None:
     store = MemoryStore(clock=Noon())
-    log = journal(store)
-    sessions.end(log, sessions.begin(log, message("hi")), error=ValueError("no"))
-    held = sessions.begin(log, message("ho", turn="e2"))
+    log = Sessions(journal(store))
+    log.end(log.begin(message("hi")), error=ValueError("no"))
+    held = log.begin(message("ho", turn="e2"))
     held.attempt.due["pay"] = 1
-    sessions.end(log, held)
+    log.end(held)
     assert rows(store, CursorAdvanced) == []
     assert [row.outcome for row in rows(store, AttemptEnded)] == ["error", "held"]
-    sessions.end(log, sessions.begin(log, message("he", turn="e3")))
+    log.end(log.begin(message("he", turn="e3")))
     assert [row.cursor for row in rows(store, CursorAdvanced)] == [1, 2, 3]
 
 
 def test_the_cursor_stays_over_an_effect_that_another_attempt_left_open() -> None:
     store = MemoryStore(clock=Noon())
-    log = journal(store)
-    begun = sessions.begin(log, message("pay"))
+    log = Sessions(journal(store))
+    begun = log.begin(message("pay"))
     claimed = EffectClaimed(
         run=begun.attempt.run, at="", step="s0", tool="pay", key="k", fingerprint="f", owner="x"
     )
     claim = store.claim(claimed)
-    sessions.end(log, begun)
-    sessions.end(log, sessions.begin(log, message("hi", turn="e2")))
+    log.end(begun)
+    log.end(log.begin(message("hi", turn="e2")))
     assert rows(store, CursorAdvanced) == []
     done = EffectCommitted(run=claimed.run, at="", key="k", result=msgspec.Raw(b"1"))
     store.settle(done, claim=claim)  # type: ignore[arg-type]  # it was granted
-    sessions.end(log, sessions.begin(log, message("ho", turn="e3")))
+    log.end(log.begin(message("ho", turn="e3")))
     assert [(row.cursor, row.effects) for row in rows(store, CursorAdvanced)] == [
         (1, ("k",)),
         (2, ()),
         (3, ()),
     ]
+
+
+class Counting(MemoryStore):
+    """Counts how often a run is read."""
+
+    reads = 0
+
+    def read(self, run: str | None = None) -> Iterator[Event]:
+        self.reads += 1
+        return super().read(run)
+
+
+def test_a_run_is_read_once_however_long_it_goes_on() -> None:
+    store = Counting(clock=Noon())
+    log = Sessions(journal(store))
+    for turn in "abcde":
+        log.end(log.begin(message("hi", turn=turn)))
+    assert store.reads == 1
+    assert [row.cursor for row in rows(store, CursorAdvanced)] == [1, 2, 3, 4, 5]
+
+
+def test_what_another_process_did_meanwhile_is_seen_as_the_next_step_begins() -> None:
+    store = Counting(clock=Noon())
+    ours, theirs = Sessions(journal(store)), Sessions(journal(store))
+    ours.end(ours.begin(message("a")))
+    theirs.end(theirs.begin(message("b", turn="e2")))
+    again = ours.begin(message("b", turn="e2")).attempt  # theirs, delivered to us, too
+    assert (again.step, again.number) == ("s1", 2)
+    next_one = ours.begin(message("c", turn="e3")).attempt
+    assert (next_one.step, next_one.number) == ("s2", 1)
+
+
+def test_many_runs_are_not_remembered_for_ever() -> None:
+    store = MemoryStore(clock=Noon())
+    log = Sessions(journal(store), keep=2)
+    for session in "abcd":
+        log.end(log.begin(message("hi", session=session)))
+    assert len(rows(store, CursorAdvanced)) == 4
+
+
+def test_the_cursor_waits_for_a_message_that_is_still_being_answered() -> None:
+    store = MemoryStore(clock=Noon())
+    log = Sessions(journal(store))
+    first, second = log.begin(message("slow")), log.begin(message("quick", turn="e2"))
+    log.end(second)
+    assert rows(store, CursorAdvanced) == []
+    log.end(first)
+    log.end(log.begin(message("third", turn="e3")))
+    assert [row.cursor for row in rows(store, CursorAdvanced)] == [1, 2, 3]
