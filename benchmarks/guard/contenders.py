@@ -7,6 +7,7 @@ from typing import Final
 
 POWER: Final = "power cut"
 PROCESS: Final = "process crash"
+SERVICE: Final = "whatever befalls the worker"
 NOTHING: Final = "nothing"
 
 PEERS: Final = "benchmarks.guard.peers"
@@ -54,13 +55,13 @@ CONTENDERS: Final[dict[str, Contender]] = {
         module=f"{PEERS}.exactly_once_sqlite", variant="lookup", survives=PROCESS
     ),
     "backstop firestore": Contender(
-        module=OURS, variant="firestore", service="firestore", warm=1_000
+        module=OURS, variant="firestore", service="firestore", survives=SERVICE, warm=1_000
     ),  # the emulator is Java: it takes about so many calls until it runs as fast as it will
     "backstop firestore +lookup": Contender(
-        module=OURS, variant="firestore+lookup", service="firestore"
+        module=OURS, variant="firestore+lookup", service="firestore", survives=SERVICE
     ),
     "powertools dynamodb": Contender(
-        module=f"{PEERS}.powertools_dynamodb", service="moto", calls=20
+        module=f"{PEERS}.powertools_dynamodb", service="moto", survives=SERVICE, calls=20
     ),
     "backstop memory": Contender(module=OURS, variant="memory", survives=NOTHING),
 }
