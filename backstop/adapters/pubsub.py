@@ -32,9 +32,7 @@ _FIRST_EXTENSION_S: Final = 4.0
 _ASKS_FOR_S: Final = 5.0
 """A worker that is told to stop waits so long: a question that is broken off may be answered."""
 _ANSWERS_S: Final = 10.0
-_TRIES: Final = 60
 _PAUSE_S: Final = 1.0
-"""Pub/Sub may be out of reach for a minute before a worker gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +47,17 @@ class Inbox:
     """A subscription, as one process of a worker sees it.
 
     It takes `at_once` messages at a time, each when there is somebody to handle it: a message
-    that waits in a buffer here would be kept from other workers.
+    that waits in a buffer here would be kept from other workers. Where Pub/Sub cannot be
+    reached it asks again, so many `tries` in a row, about a second apart.
     """
 
-    def __init__(self, place: Place, subscription: str, *, at_once: int = 1) -> None:
+    def __init__(
+        self, place: Place, subscription: str, *, at_once: int = 1, tries: int = 60
+    ) -> None:
         self._place = place
         self._name = f"projects/{place.project}/subscriptions/{subscription}"
         self._at_once = at_once
+        self._tries = tries
         self._unreached = 0
 
     async def serve(self, handle: Handler, *, report: Reporter) -> None:
@@ -101,7 +103,7 @@ class Inbox:
             return ()  # there was nothing
         except (said.ServiceUnavailable, said.Aborted, said.InternalServerError) as error:
             self._unreached += 1
-            if self._unreached >= _TRIES:
+            if self._unreached >= self._tries:
                 raise BackstopError(f"{self._name}: {error}", slug="pubsub") from error
             await asyncio.sleep(_PAUSE_S)
             return ()

@@ -146,3 +146,15 @@ def test_a_subscription_that_is_not_there_is_one_clear_error(place: Place) -> No
     with pytest.raises(BackstopError, match="subscriptions/nobody") as failure:
         asyncio.run(serve_nothing())
     assert failure.value.slug == "pubsub"
+
+
+def test_a_pubsub_that_cannot_be_reached_is_asked_again_and_then_one_clear_error() -> None:
+    nowhere = Place(project="nowhere", emulator="127.0.0.1:1")
+
+    async def serve_nothing() -> None:
+        desk = Desk(lambda _: asyncio.sleep(0, Done(reason="")))
+        await Inbox(nowhere, "workers", tries=2).serve(desk.handle, report=desk.report)
+
+    with pytest.raises(BackstopError, match="subscriptions/workers") as failure:
+        asyncio.run(serve_nothing())
+    assert failure.value.slug == "pubsub"

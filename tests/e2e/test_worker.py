@@ -139,6 +139,21 @@ def test_the_demonstration_kills_workers_and_no_mail_goes_twice(
     assert "each cursor equals its effects" in said
     with (tmp_path / "ledger.jsonl").open("rb") as ledger:
         assert verify(ledger, name="ledger", expect_agent=AGENT).runs == 2
+    assert "PASS" in judged(tmp_path / "ledger.jsonl")
+
+
+def judged(ledger: Path) -> str:
+    """What the gate says of the version that wrote this ledger: it must find nothing."""
+    config = (ROOT / "backstop.yaml").read_text(encoding="utf-8")
+    config = config.replace(f"ledgers/{AGENT}.jsonl", str(ledger))
+    (ledger.parent / "backstop.yaml").write_text(config, encoding="utf-8")
+    gate = subprocess.run(
+        [sys.executable, "-m", "backstop", "gate", "--config", ledger.parent / "backstop.yaml",
+         "--agent", AGENT, "--candidate", HERE / "v1", "--sandbox", "process"],
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S * 4, check=False,
+    )  # fmt: skip
+    assert gate.returncode == 0, gate.stdout + gate.stderr
+    return gate.stdout
 
 
 @pytest.mark.emulator
