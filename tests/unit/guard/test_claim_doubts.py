@@ -31,7 +31,7 @@ from backstop.guard.capability import (
     probe,
 )
 from backstop.guard.claim import perform, perform_now
-from backstop.guard.desk import Produced
+from backstop.guard.desk import TURNED_AWAY, Produced
 from backstop.ports import Answer, Claim, Held, InDoubt, Recorded, Settlement
 from tests.unit.guard.claiming import ARGUMENTS, PAID, Down, World, Wrapped, pay
 
@@ -290,6 +290,24 @@ def test_a_tool_that_asks_first_leaves_the_call_free_to_be_made() -> None:
     assert world.kinds() == [EffectClaimed, EffectFailed, CallBlocked]
     assert isinstance(world.pay("alice"), Recorded)
     assert world.paid == ["alice"]
+
+
+def test_f22_a_call_that_was_turned_away_is_told_so_and_leaves_the_key_free() -> None:
+    """F22: the framework refused its arguments; with others it is made."""
+    world = World()
+    away = Produced(result=msgspec.Raw(b'{"error":"amount?"}'), turned_away=True)
+    assert perform_now(world.store, pay(), lambda: away) == Recorded(result=away.result)
+    *_, failed = world.store.read()
+    assert isinstance(failed, EffectFailed)
+    assert (failed.error.type, failed.final, failed.result) == (TURNED_AWAY, False, away.result)
+    assert isinstance(world.pay("alice"), Recorded)
+    assert world.paid == ["alice"]
+
+
+def test_a_call_that_is_turned_away_late_did_nothing() -> None:
+    answer = late(World(), "reopened", Produced(turned_away=True))
+    assert isinstance(answer, InDoubt)
+    assert "turned away" in answer.reason
 
 
 def test_an_error_that_cannot_be_put_on_record_is_raised() -> None:
