@@ -102,7 +102,7 @@ bench-guard: $(PEERS) ## the guard beside its peers: cost of a call, and inciden
 demo: $(STAMP) ## workers killed in the middle of a mail, on both emulators: none goes twice
 	@$(PY) -m examples.vendor_onboarding.demo
 
-hammer: $(STAMP) ## workers killed and stopped at every point: nothing goes twice (HAMMER=short, else half an hour)
+hammer: $(STAMP) ## workers killed and stopped at every point: nothing goes twice (HAMMER=short: a minute; else a quarter of an hour)
 	@$(PY) -m benchmarks.hammer $(HAMMER)
 
 bench: $(STAMP) ## figures, side by side in one run; never a test

@@ -86,7 +86,8 @@ def _struck(run: Run) -> Count:
         f"{report.deliveries} deliveries, {report.kills} kills, {report.stops} stops, "
         f"{count.effects} effects; duplicates {count.duplicates}, skips {count.skips}, "
         f"unfinished {count.unfinished}; in doubt {count.in_doubt} (unlisted {count.unlisted}), "
-        f"by hand {count.by_hand}, fenced {count.fenced}, illegal {count.illegal}; "
+        f"by hand {count.by_hand}, fenced {count.fenced}, illegal {count.illegal}, "
+        f"blows not dealt {count.unhit}; "
         f"{time.monotonic() - began:.1f} s",
         flush=True,
     )

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.hammer.plan import Run
-from benchmarks.hammer.worker import Fate, work
+from benchmarks.hammer.worker import FATES, Chaos, Outcome, work
 
 _AGAIN_S: Final = 0.03
 """After how long a message that was given back comes again."""
@@ -34,6 +34,7 @@ class Hand:
 
     pid: int
     line: socket.socket
+    fate: str
     ready: bool = False
     tick: str | None = None
     stopped: float = 0
@@ -69,6 +70,7 @@ class Broker:
 
     def deliver(self, ticks: list[str]) -> Report:
         """Deliver every tick until each delivery is acknowledged, or found in doubt."""
+        (self.folder / "blows").touch()
         self._random.seed(f"{self.run.seed} {self.calm}")
         order = [tick for tick in ticks for _ in range(1 if self.calm else self.run.deliveries)]
         if not self.calm:
@@ -100,11 +102,11 @@ class Broker:
         now = time.monotonic()
         while self._later and self._later[0][0] <= now:
             self._waiting.append(heapq.heappop(self._later)[1])
-        for hand in self._hands.values():
+        for hand in sorted(self._hands.values(), key=lambda one: not one.fate):
             if hand.ready and hand.tick is None and not hand.stopped and self._waiting:
                 self._hand_over(hand, self._waiting.popleft())
         if now >= self._kill_at:
-            at_work = [hand.pid for hand in self._hands.values() if hand.ready]
+            at_work = [one.pid for one in self._hands.values() if one.ready and not one.fate]
             if at_work:
                 os.kill(self._random.choice(at_work), signal.SIGKILL)
             self._kill_at = now + self._next_kill()
@@ -129,7 +131,7 @@ class Broker:
                     hand.stopped = 0
                 continue
             if _has_stopped(hand.pid):
-                hand.stopped = now
+                hand.stopped, hand.fate = now, ""
                 self.report.stops += 1
                 if hand.tick is not None:
                     self._again(hand.tick)
@@ -151,12 +153,12 @@ class Broker:
         hand.ready = True
         if tick is None:
             return  # its first word
-        match Fate(word):
-            case Fate.ACK:
+        match Outcome(word):
+            case Outcome.ACK:
                 self.report.acknowledged.add(tick)
-            case Fate.DOUBT:
+            case Outcome.DOUBT:
                 self.report.doubted.add(tick)
-            case Fate.HELD:
+            case Outcome.HELD:
                 self.report.held += 1
                 self._again(tick)
 
@@ -172,20 +174,29 @@ class Broker:
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
-        seed = self._random.getrandbits(60)
+        fate, seed = self._next_fate(), self._random.getrandbits(60)
         pid = os.fork()
         if pid == 0:
-            self._become_worker(ours, theirs, seed)
+            self._become_worker(ours, theirs, fate, seed)
         theirs.close()
-        self._hands[pid] = Hand(pid, ours)
+        self._hands[pid] = Hand(pid, ours, fate)
 
-    def _become_worker(self, ours: socket.socket, theirs: socket.socket, seed: int) -> None:
+    def _next_fate(self) -> str:
+        """A blow that nobody has met, and nobody is sent to meet."""
+        met = (self.folder / "blows").read_text(encoding="utf-8").splitlines()
+        taken = {*met, *(hand.fate for hand in self._hands.values())}
+        return next((fate for fate in FATES if fate not in taken), "")
+
+    def _become_worker(
+        self, ours: socket.socket, theirs: socket.socket, fate: str, seed: int
+    ) -> None:
         code = 1
         try:
             ours.close()
             for hand in self._hands.values():
                 hand.line.close()
-            work(self.run, self.folder, theirs, seed=seed, calm=self.calm)
+            chaos = Chaos(self.run, self.folder, fate=fate, seed=seed, calm=self.calm)
+            work(self.run, self.folder, theirs, chaos)
             code = 0
         finally:
             os._exit(code)  # a child must not run what its parent has yet to do

@@ -69,7 +69,7 @@ OURS: Final = (Mode.NONE, Mode.PROBE, Mode.KEYED)
 
 def short(kept: Kept, seed: int) -> list[Run]:
     """Every mode, and again where only leases tell, in half a minute or so."""
-    ticks, hidden = (80, 40) if kept is Kept.SQLITE else (20, 12)
+    ticks, hidden = (80, 60) if kept is Kept.SQLITE else (30, 30)
     return [
         Run(
             mode=mode,

@@ -17,6 +17,7 @@ from benchmarks.hammer.broker import Broker, Report
 from benchmarks.hammer.plan import Mode, Run
 from benchmarks.hammer.stores import key_of, opened
 from benchmarks.hammer.truth import Truth
+from benchmarks.hammer.worker import FATES
 
 _ROUNDS: Final = 3
 """How often a person looks: a probe's answer may have to wait once more."""
@@ -34,7 +35,11 @@ class Seen(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """What came of a run. `unlisted` are ticks in doubt that the store did not list."""
+    """What came of a run.
+
+    `unlisted` are ticks in doubt that the store did not list; `unhit` is how many blows, each
+    at its point of the protocol, were never dealt.
+    """
 
     run: Run
     report: Report
@@ -47,56 +52,72 @@ class Count:
     in_doubt: int
     by_hand: int
     fenced: int
+    unhit: int
 
     @property
     def right(self) -> bool:
         """Whether nothing went wrong."""
-        return not (
-            self.duplicates or self.skips or self.unfinished or self.unlisted or self.illegal
-        )
+        wrong = self.duplicates + self.skips + self.unfinished + self.unlisted + self.illegal
+        return not wrong and not self.unhit
 
 
 def strike(run: Run, progress: Callable[[Report], None]) -> Count:
     """Hammer one store, and count what became of each tick."""
     with tempfile.TemporaryDirectory(prefix="hammer-") as name:
         folder = Path(name)
-        truth = Truth(folder / "truth")
         ticks = [f"tick-{n:04d}" for n in range(run.ticks)]
         report = Broker(run, folder, progress).deliver(ticks)
         if run.mode is Mode.NAIVE:
-            return _count(run, report, truth, Seen(advanced=sorted(report.acknowledged)), 0, 0)
-        doubted = sorted(set(ticks) - report.acknowledged)
-        seen, unlisted, by_hand = _looked(run, folder), 0, 0
-        unlisted = len(set(doubted) - set(seen.listed))
-        for _ in range(_ROUNDS):
-            missing = sorted(set(ticks) - set(seen.advanced))
-            if not missing:
-                break
-            by_hand += _decided(run, folder).resolved
-            calm = Broker(run, folder, lambda _: None, calm=True).deliver(missing)
-            report.acknowledged |= calm.acknowledged
-            seen = _looked(run, folder)
-        return _count(run, report, truth, seen, unlisted, by_hand, in_doubt=len(doubted))
+            seen = Seen(advanced=sorted(report.acknowledged))
+            return _count(run, folder, report, seen, Aftermath())
+        return _cleared(run, folder, report, ticks)
 
 
-def _count(
-    run: Run, report: Report, truth: Truth, seen: Seen, unlisted: int, by_hand: int,
-    *, in_doubt: int = 0,
-) -> Count:  # fmt: skip
-    effects = truth.effects(run.mode)
-    advanced = set(seen.advanced) | report.acknowledged
+@dataclass(slots=True)
+class Aftermath:
+    """What the storm left: how many ticks undone, how many of them unlisted, or said by hand."""
+
+    in_doubt: int = 0
+    unlisted: int = 0
+    by_hand: int = 0
+    unhit: int = 0
+
+
+def _cleared(run: Run, folder: Path, report: Report, ticks: list[str]) -> Count:
+    """After the storm a person decides what is in doubt, and what is undone comes once more."""
+    undone = set(ticks) - report.acknowledged
+    seen = _looked(run, folder)
+    blows = set((folder / "blows").read_text(encoding="utf-8").splitlines())
+    after = Aftermath(
+        in_doubt=len(undone), unlisted=len(undone - set(seen.listed)), unhit=len(FATES) - len(blows)
+    )
+    for _ in range(_ROUNDS):
+        missing = sorted(set(ticks) - set(seen.advanced))
+        if not missing:
+            break
+        after.by_hand += _decided(run, folder).resolved
+        calm = Broker(run, folder, lambda _: None, calm=True).deliver(missing)
+        report.acknowledged |= calm.acknowledged
+        seen = _looked(run, folder)
+    return _count(run, folder, report, seen, after)
+
+
+def _count(run: Run, folder: Path, report: Report, seen: Seen, after: Aftermath) -> Count:
+    effects = Truth(folder / "truth").effects(run.mode)
+    through = set(seen.advanced) | report.acknowledged
     return Count(
         run=run,
         report=report,
         effects=sum(effects.values()),
         duplicates=sum(times - 1 for times in effects.values()),
-        skips=sum(tick not in effects for tick in advanced),
+        skips=sum(tick not in effects for tick in through),
         unfinished=run.ticks - len(seen.advanced),
-        unlisted=unlisted,
+        unlisted=after.unlisted,
         illegal=seen.illegal,
-        in_doubt=in_doubt,
-        by_hand=by_hand,
+        in_doubt=after.in_doubt,
+        by_hand=after.by_hand,
         fenced=seen.fenced,
+        unhit=after.unhit,
     )
 
 

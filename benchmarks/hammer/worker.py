@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum, auto
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -30,12 +30,17 @@ from backstop.guard.capability import (
 from backstop.guard.claim import perform_now
 from backstop.guard.desk import Produced
 from backstop.ports import Answer, Claim, InDoubt, Recorded, Settlement, Store
-from benchmarks.hammer.plan import Mode, Run
+from benchmarks.hammer.plan import POINTS, Mode, Run
 from benchmarks.hammer.stores import STEP, key_of, opened
 from benchmarks.hammer.truth import Truth
 
+FATES: Final = tuple(
+    f"{blow.name} {point}" for blow in (signal.SIGKILL, signal.SIGSTOP) for point in POINTS
+)
+"""Every blow at every point, as it is written down by whom it hits."""
 
-class Fate(StrEnum):
+
+class Outcome(StrEnum):
     """What is to become of a message."""
 
     ACK = auto()
@@ -50,27 +55,42 @@ class Unavailable(Exception):
     """The provider said no: nothing happened."""
 
 
-@dataclass(slots=True)
 class Chaos:
-    """Ends or stops its own process at the points of the protocol."""
+    """Ends or stops its own process at the points of the protocol.
 
-    run: Run
-    random: random.Random
-    calm: bool
+    A worker with a `fate` meets that blow as soon as it comes to its point, so that every run
+    has every blow; all others are up to chance. A calm one does itself no harm.
+    """
 
-    def point(self, _name: str) -> None:
+    def __init__(self, run: Run, folder: Path, *, fate: str, seed: int, calm: bool) -> None:
+        self._run = run
+        self._random = random.Random(seed)
+        self._calm = calm
+        self._fate = fate
+        self._told = os.open(folder / "blows", os.O_APPEND | os.O_WRONLY)
+
+    def point(self, name: str) -> None:
         """Nothing; or death, by a signal that nobody can catch; or a pause beyond the lease."""
-        if self.calm:
+        if self._calm:
             return
-        chance = self.random.random()
-        if chance < self.run.kill:
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif chance < self.run.kill + self.run.stop:
-            os.kill(os.getpid(), signal.SIGSTOP)
+        if self._fate:
+            if self._fate.endswith(f" {name}"):
+                fate, self._fate = self._fate.split(" ")[0], ""
+                self._hit(signal.Signals[fate], name)
+            return  # nothing else happens to it before
+        chance = self._random.random()
+        if chance < self._run.kill:
+            self._hit(signal.SIGKILL, name)
+        elif chance < self._run.kill + self._run.stop:
+            self._hit(signal.SIGSTOP, name)
+
+    def _hit(self, blow: signal.Signals, name: str) -> None:
+        os.write(self._told, f"{blow.name} {name}\n".encode())
+        os.kill(os.getpid(), blow)
 
     def raises(self) -> bool:
         """Whether the provider's answer gets lost."""
-        return not self.calm and self.random.random() < self.run.raises
+        return not self._calm and self._random.random() < self._run.raises
 
 
 @dataclass(slots=True)
@@ -122,7 +142,7 @@ class Worker:
         self._store = Watched(opened(run, folder), chaos)
         self._taken = 0
 
-    def perform(self, tick: str) -> Fate:
+    def perform(self, tick: str) -> Outcome:
         """One delivery of a tick: what is to become of the message."""
         intent = self._intent(tick)
         try:
@@ -137,10 +157,10 @@ class Worker:
                 self._store.append(
                     CursorAdvanced(run=tick, at="", step=STEP, cursor=1, effects=(intent.key,))
                 )
-                return Fate.ACK
+                return Outcome.ACK
         except (BackstopError, Unavailable):
-            return Fate.HELD
-        return Fate.DOUBT if isinstance(answer, InDoubt) else Fate.HELD
+            return Outcome.HELD
+        return Outcome.DOUBT if isinstance(answer, InDoubt) else Outcome.HELD
 
     def _intent(self, tick: str) -> EffectClaimed:
         self._taken += 1
@@ -189,7 +209,7 @@ class Naive:
         self._records = folder / "records"
         self._records.mkdir(exist_ok=True)
 
-    def perform(self, tick: str) -> Fate:
+    def perform(self, tick: str) -> Outcome:
         """One delivery of a tick."""
         self._chaos.point("before claim")
         record = self._records / tick
@@ -200,12 +220,11 @@ class Naive:
             self._chaos.point("after effect")
             record.touch()
             self._chaos.point("after commit")
-        return Fate.ACK
+        return Outcome.ACK
 
 
-def work(run: Run, folder: Path, line: socket.socket, *, seed: int, calm: bool) -> None:
+def work(run: Run, folder: Path, line: socket.socket, chaos: Chaos) -> None:
     """Serve one tick after the other until the line is closed."""
-    chaos = Chaos(run, random.Random(seed), calm)
     worker = (Naive if run.mode is Mode.NAIVE else Worker)(run, folder, chaos)
     with line.makefile("rw", encoding="ascii") as talk:
         talk.write("ready\n")
