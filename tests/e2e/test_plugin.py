@@ -349,16 +349,22 @@ def test_a_cancelled_run_is_forgotten_and_stands_in_nobodys_way(till: Till) -> N
     def ring(order: str) -> str:
         return order
 
+    begun = asyncio.Event()
+
     async def wait(order: str) -> str:
         """Waits."""
+        begun.set()
         await asyncio.sleep(60)
         return order
 
     async def go() -> None:
         await till.session()
         root = till.agent(calls(("wait", {"order": "7"})), tools=[wait])
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(till.say(till.runner(root), "wait"), timeout=1)
+        saying = asyncio.ensure_future(till.say(till.runner(root), "wait"))
+        await asyncio.wait_for(begun.wait(), timeout=30)
+        saying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await saying
 
     asyncio.run(go())
     assert ring("8") == "8"
