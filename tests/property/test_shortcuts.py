@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -95,6 +96,28 @@ def test_a_schema_changes_no_value_of_a_type_that_it_leaves_alone(
         if type(value) in alone.get(name, frozenset()):
             assert coerce({name: value}, schema) == {name: value}
             assert canonical(coerce({name: value}, schema)) == canonical({name: value})
+
+
+def test_what_a_schema_leaves_alone_is_told_of_plain_parts_only() -> None:
+    text, number, null = {"type": "string"}, {"type": "integer"}, {"type": "null"}
+    parts: dict[str, tuple[object, set[type]]] = {
+        "text": (text, {str}),
+        "number": ({"type": "NUMBER"}, {int, Decimal}),
+        "maybe": ({"anyOf": [text, null]}, {str, type(None)}),
+        "nullable": ({"type": "integer", "nullable": True}, {int, type(None)}),
+        "listed": ({"anyOf": [{"enum": ["a"], "type": "string"}, number]}, {int}),
+        "within": ({"anyOf": [{"anyOf": [text]}, null]}, set()),
+        "elsewhere": ({"$ref": "#/$defs/a"}, set()),
+        "in parts": ({"allOf": [text]}, set()),
+        "spelled anew": ({"type": "string", "format": "uuid"}, set()),
+        "list": ({"type": "array"}, set()),
+        "anything": ({}, set()),
+    }
+    schema = {"properties": {name: part for name, (part, _) in parts.items()}}
+    assert left_alone(schema) == {name: types for name, (_, types) in parts.items()}
+    assert left_alone({**schema, "properties": {"odd": True}}) == {}
+    for other in ({"$ref": "#/x"}, {"allOf": [schema]}, {"anyOf": [schema]}, {"properties": 1}):
+        assert left_alone({**schema, **other}) == {}
 
 
 @given(schemas, objects(coercible))
