@@ -105,6 +105,8 @@ def ruling(
             return _in_doubt(record, intent, owner(), now)
         case Phase.EXECUTING:
             return _executing(record, owner(), now)
+        case Phase.REOPENED if not _is_recognised(record, intent, now):
+            return _doubtful(record, "its provider cannot be relied on to know our key any more")
         case _:
             return _granted(record, intent)
 
@@ -115,10 +117,28 @@ def _is_free(record: Record) -> bool:
     return record.life.phase is Phase.RETRYABLE and record.done is None
 
 
+_KEYED: Final = "keyed"
+"""Who reopens what may have happened, because a provider acts once on our key."""
+
+
+def _is_recognised(record: Record, intent: EffectClaimed, now: Callable[[], float]) -> bool:
+    # What a person or a lookup reopened did not happen. What a provider's memory reopened may
+    # have: it runs again with the same key, and while it is remembered, or not at all.
+    said, claimed = record.settled, record.claimed
+    if not isinstance(said, EffectResolved) or said.by != _KEYED:
+        return True
+    same_key = intent.capability == _KEYED and intent.override == claimed.override
+    return same_key and now() - record.since < min(intent.retention_s, claimed.retention_s)
+
+
 def _executing(record: Record, owner: Liveness, now: Callable[[], float]) -> Held | Doubtful:
     lapses = owner is Liveness.UNKNOWN and now() - record.moved >= record.claimed.lease_s
-    if owner is Liveness.GONE or lapses:
-        return _doubtful(record, gone=not lapses)
+    running = record.claimed.owner
+    if lapses:
+        why = f"the lease of {running} is over, and whether it still runs cannot be seen here"
+        return _doubtful(record, why, running=True)
+    if owner is Liveness.GONE:
+        return _doubtful(record, f"{running} is gone and left no outcome")
     return Held(owner=record.claimed.owner)
 
 
@@ -192,18 +212,16 @@ def _in_doubt(
     )
 
 
-def _doubtful(record: Record, *, gone: bool) -> Doubtful:
+def _doubtful(record: Record, reason: str, *, running: bool = False) -> Doubtful:
     claimed = record.claimed
     event = EffectInDoubt(
         run=claimed.run,
         at="",
         v=claimed.v,
         key=claimed.key,
-        reason=f"{claimed.owner} is gone and left no outcome"
-        if gone
-        else f"the lease of {claimed.owner} is over, and whether it still runs cannot be seen here",
+        reason=reason,
         fence=record.life.fence,
-        running=not gone,
+        running=running,
     )
     return Doubtful(event=event, record=settling(record, event))
 

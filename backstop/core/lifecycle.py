@@ -82,6 +82,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Move], Phase]] = {
     (Phase.IN_DOUBT, Move.RESOLVE_COMMITTED): Phase.COMMITTED,
     (Phase.IN_DOUBT, Move.RESOLVE_FAILED): Phase.FAILED,
     (Phase.IN_DOUBT, Move.REOPEN): Phase.REOPENED,
+    (Phase.REOPENED, Move.DOUBT): Phase.IN_DOUBT,  # its provider was to know our key, and cannot
 }
 
 RAISES_FENCE: Final = frozenset({Move.RESERVE, Move.CLAIM, Move.REPEAT, Move.REOPEN})

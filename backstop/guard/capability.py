@@ -139,7 +139,8 @@ def resolution(
         case Probe(), Happened(result=result):
             done = _resolved(intent, doubt, "committed", BY_PROBE, "the lookup found it")
             return msgspec.structs.replace(done, result=_kept(result, intent.tool))
-        case Probe(), DidNotHappen() if not doubt.gone:
+        # Who ran it under a key of ours was not waited for: others may be at it still.
+        case Probe(), DidNotHappen() if not doubt.gone or doubt.capability == BY_KEYED:
             return None
         case Probe(settle_s=settle), DidNotHappen():
             if doubt.age_s < max(settle, doubt.settle_s):

@@ -20,10 +20,11 @@ from backstop.core.events import (
     EffectFailed,
     EffectFenced,
     EffectInDoubt,
+    EffectResolved,
     Failure,
 )
 from backstop.errors import BackstopError, StaleClaim
-from backstop.guard.capability import Capability, Found, resolution
+from backstop.guard.capability import BY_KEYED, Capability, Found, resolution
 from backstop.ports import (
     Answer,
     Claim,
@@ -67,6 +68,9 @@ class Produced(msgspec.Struct, frozen=True, kw_only=True):
     turned_away: bool = False
 
 
+_REOPENED_AT_FIRST: Final = 2
+"""The fence of the first reopening of all: no claim up to it follows one."""
+
 _ELSEWHERE: Final = Held(owner="a version with another key rule for this tool")
 
 
@@ -97,6 +101,9 @@ class Desk:
     def _barred(self, bar: EffectClaimed, claim: Claim) -> bool:
         """Take a key out of everybody's reach; False if somebody got there first."""
         other = self.store.claim(bar)
+        if isinstance(other, Claim) and not self._is_sure(other):
+            self._says(self._doubt(other, "asked for under another key rule"), other)
+            return False
         if isinstance(other, Claim):
             moved = Failure(type=MOVED, message=claim.key)
             self._failed(other, moved, final=True)
@@ -148,15 +155,8 @@ class Desk:
             self._failed(claim, Failure(type=type(error).__name__, message=str(error)))
             raise error
         reason = f"{type(error).__name__}: {error}".removesuffix(": ")
-        doubt = EffectInDoubt(
-            run=claim.run,
-            at="",
-            v=self.intent.v,
-            key=claim.key,
-            reason=reason,
-            fence=claim.fence,
-            running=isinstance(error, asyncio.CancelledError),
-        )
+        running = isinstance(error, asyncio.CancelledError)
+        doubt = self._doubt(claim, reason, running=running)
         if isinstance(error, Exception):
             self._says(doubt, claim)
             return InDoubt(reason=reason, fence=claim.fence)
@@ -196,6 +196,39 @@ class Desk:
         assert not isinstance(answer, Claim), "committed is an end"  # noqa: S101 - for the type checker
         return answer
 
+    def _doubt(self, claim: Claim, reason: str, *, running: bool = False) -> EffectInDoubt:
+        return EffectInDoubt(
+            run=claim.run,
+            at="",
+            v=self.intent.v,
+            key=claim.key,
+            reason=reason,
+            fence=claim.fence,
+            running=running,
+        )
+
+    def _is_sure(self, claim: Claim) -> bool:
+        """Whether what became of every earlier claim is known: none may have happened.
+
+        What a provider's memory reopened may have, until somebody decides it otherwise. Fences
+        that the run does not explain are another run's, of which nothing is known here.
+        """
+        if claim.fence <= _REOPENED_AT_FIRST:
+            return True
+        sure, explained = True, set[int]()
+        for event in self.store.read(claim.run):
+            match event:
+                case EffectResolved(key=claim.key, to=to, by=by, fence=fence):
+                    sure = by != BY_KEYED or to != "reopened"
+                    explained.add(fence)
+                case EffectClaimed(key=claim.key, fence=fence):
+                    explained.add(fence)
+                case EffectCommitted(key=claim.key):
+                    sure = True
+                case _:
+                    pass
+        return sure and explained >= set(range(1, claim.fence + 1))
+
     def _says(self, settlement: Settlement, claim: Claim | None = None) -> BackstopError | None:
         """Settle; the store's refusal if somebody else decided meanwhile."""
         try:
@@ -229,6 +262,9 @@ class Desk:
         final: bool = False,
     ) -> BackstopError | None:
         """The effect certainly did not happen, and may be tried again unless that is `final`."""
+        if self.intent.capability == BY_KEYED and not final and not self._is_sure(claim):
+            # This call did nothing; one before it may have, which only its provider knows.
+            return self._says(self._doubt(claim, f"{failure.type} after an earlier doubt"), claim)
         told = given or Recorded()
         return self._says(
             EffectFailed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
 from hypothesis import settings
@@ -27,7 +27,7 @@ from backstop.core.events import (
 )
 from backstop.core.lifecycle import Lives, Phase, decided
 from backstop.errors import BackstopError
-from backstop.ports import InDoubt, Recorded, Refused
+from backstop.ports import InDoubt, Recorded, Refused, Standing
 from tests.property.guarding import (
     AFTER,
     BEFORE,
@@ -264,12 +264,12 @@ class Guarding(RuleBasedStateMachine):
         for worker in world.workers:
             world.gone.add(worker.owner)
         world.orphans.clear()
-        age = self.redeliver()
+        self.redeliver()
         world.watch.time += timedelta(seconds=SETTLE_S)
         self.redeliver()
         for one in world.undecided():
             by_hand = one.claimed.capability == "" or one.claimed.override is not None
-            forgotten = one.claimed.capability == "keyed" and age[one.claimed.key] >= RETENTION_S
+            forgotten = one.claimed.capability == "keyed" and self.age(one) >= RETENTION_S
             assert one.phase is Phase.IN_DOUBT
             assert by_hand or forgotten
             world.decide(one)
@@ -278,16 +278,23 @@ class Guarding(RuleBasedStateMachine):
         self.no_asking_goes_out_twice()
         self.nothing_is_said_to_be_done_that_is_not()
 
-    def redeliver(self) -> dict[str, float]:
-        """Each undecided call comes once more, and runs through; how old its life is."""
-        ages: dict[str, float] = {}
+    def age(self, standing: Standing) -> float:
+        """How long ago this life of the effect began, in seconds."""
+        began = ""
+        for event in self.events(standing.claimed.key):
+            match event:
+                case EffectClaimed(at=at):
+                    began = began or at
+                case EffectCommitted() | EffectResolved(to="committed"):
+                    began = ""
+                case _:
+                    pass
+        return (self.world.watch.time - datetime.fromisoformat(began)).total_seconds()
+
+    def redeliver(self) -> None:
+        """Each undecided call comes once more, and runs through."""
         for one in self.world.undecided():
-            claimed = one.claimed
-            lost = one.phase in {Phase.IN_DOUBT, Phase.EXECUTING}  # its owner is gone
-            told = self.world.store.claim(claimed) if lost else None
-            ages[claimed.key] = told.claim_age_s if isinstance(told, InDoubt) else 0
-            self.through(claimed)
-        return ages
+            self.through(one.claimed)
 
 
 class NoCapability(Guarding):

@@ -149,6 +149,8 @@ def test_i5_a_lookups_no_counts_once_its_owner_is_gone_and_the_effect_had_time_t
     assert said == reopened("probe", why)
     assert resolution(PROBE, PAY, doubt(gone=False, age_s=9999), DidNotHappen()) is None
     assert isinstance(resolution(PROBE, PAY, doubt(gone=True, age_s=29), DidNotHappen()), Held)
+    once_keyed = doubt(gone=True, age_s=9999, capability="keyed")
+    assert resolution(PROBE, PAY, once_keyed, DidNotHappen()) is None
 
 
 def test_i5_a_lookup_waits_for_the_longer_of_two_settle_times() -> None:
