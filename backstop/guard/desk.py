@@ -92,11 +92,20 @@ class Desk:
         match answer:
             case Refused(error=Failure(type=kind)) if kind == MOVED:
                 return _ELSEWHERE
-            case Claim() if not all(self._barred(bar, answer) for bar in self.bars):
+            case Claim() if not self._all_barred(answer):
                 self.unstarted(answer)
                 return _ELSEWHERE
             case _:
                 return answer
+
+    def _all_barred(self, claim: Claim) -> bool:
+        try:
+            return all(self._barred(bar, claim) for bar in self.bars)
+        except BackstopError:
+            # Nobody will run it under this claim: left as it is, it would hold all others.
+            with suppress(BackstopError):
+                self.unstarted(claim)
+            raise
 
     def _barred(self, bar: EffectClaimed, claim: Claim) -> bool:
         """Take a key out of everybody's reach; False if somebody got there first."""

@@ -7,12 +7,13 @@ from typing import Final
 import msgspec
 import pytest
 
-from backstop.core.events import EffectFailed, EffectInDoubt, EffectResolved
+from backstop.core.events import EffectClaimed, EffectFailed, EffectInDoubt, EffectResolved
+from backstop.errors import BackstopError
 from backstop.guard.capability import claimed_with, keyed
 from backstop.guard.claim import perform_now
 from backstop.guard.desk import Desk, Produced
-from backstop.ports import Claim, Held, InDoubt, Recorded
-from tests.unit.guard.claiming import PAID, World, pay
+from backstop.ports import Answer, Claim, Held, InDoubt, Recorded
+from tests.unit.guard.claiming import PAID, World, Wrapped, pay
 
 KEYED: Final = keyed("key", retention="24h")
 
@@ -91,6 +92,20 @@ def test_a_call_whose_history_is_another_runs_is_not_said_to_have_done_nothing()
     assert isinstance(claim, Claim)
     Desk(store=world.store, intent=intent, no_effect_on=()).unstarted(claim)
     assert world.kinds()[-1] is EffectInDoubt
+
+
+def test_a_claim_whose_other_keys_cannot_be_barred_is_given_back() -> None:
+    class Falters(Wrapped):
+        def claim(self, intent: EffectClaimed) -> Claim | Answer:
+            if intent.key == "k1":
+                raise BackstopError("out of reach", slug="store-unreachable")
+            return super().claim(intent)
+
+    world = World()
+    new = msgspec.structs.replace(pay("bob"), key="k2")
+    with pytest.raises(BackstopError):
+        perform_now(Falters(world.store), new, lambda: PAID, bars=[pay("bob")])
+    assert isinstance(world.store.claim(msgspec.structs.replace(new, owner="carol")), Claim)
 
 
 def test_what_may_have_gone_out_under_another_key_is_not_barred_but_in_doubt() -> None:
