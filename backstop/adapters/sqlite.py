@@ -28,12 +28,15 @@ from backstop.adapters.records import (
     standing,
     undecided,
 )
-from backstop.adapters.sqlite_database import Database, transaction
+from backstop.adapters.sqlite_backlog import transaction
+from backstop.adapters.sqlite_database import Database
 from backstop.adapters.sqlite_erasing import rewrite, scrub
 from backstop.adapters.sqlite_file import Durability, is_read_only
 from backstop.adapters.sqlite_rows import Columns, Row, Values, event_of, line_of, row_of
 from backstop.adapters.stamps import Stamps, micros, seconds
 from backstop.core.events import (
+    RECORDED,
+    CallAnswered,
     CursorAdvanced,
     EffectClaimed,
     EffectResolved,
@@ -106,15 +109,23 @@ class SqliteStore:
                 f"{type(event).__name__} cannot be appended: claim or settle the effect",
                 slug="illegal-move",
             )
+        if isinstance(event, CallAnswered) and event.how == RECORDED:
+            # It follows from what is on record, and nothing was done for it: it may wait.
+            self._file.put_off(sql.APPEND, (self._ledger, event.run, line_of(event)))
+            return True
         # A message is acknowledged once the cursor has moved: nothing brings it back.
         synced = isinstance(event, CursorAdvanced | RunClosed)
         return self._file.work(lambda db: self._appended(db, event), synced=synced)
 
     def claim(self, intent: EffectClaimed) -> Claim | Answer:
         """Take the right to run `intent`, or say why not."""
-        # What is answered from the record, as a known key mostly is, has nothing to sync.
-        synced = None if intent.key in self._rows else True
-        return self._file.work(lambda db: self._claimed(db, intent), synced=synced)
+        # What is known, or comes after what was told from the record, mostly is told from it
+        # too: there is nothing to write then, nor to sync.
+        if intent.key in self._rows or self._file.is_behind:
+            answer = self._file.work(lambda db: self._answer(db, intent), behind=True)
+            if answer is not None:
+                return answer
+        return self._file.work(lambda db: self._claimed(db, intent), synced=True)
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         """Say what became of an effect."""
@@ -230,17 +241,17 @@ class SqliteStore:
         )
 
     def _claimed(self, db: sqlite3.Connection, intent: EffectClaimed) -> Claim | Answer:
-        try:
-            if intent.key not in self._rows and (claim := self._claim_fresh(db, intent)):
-                return claim
-        except sqlite3.OperationalError:
-            # What is on record is told even where nothing can be written.
-            if (answer := self._answer(db, intent)) is None:
-                raise
-            return answer
-        if (answer := self._answer(db, intent)) is not None:
-            return answer
-        self._file.sync(db, wanted=True)
+        if intent.key not in self._rows:
+            try:
+                if (claim := self._claim_fresh(db, intent)) is not None:
+                    return claim
+            except sqlite3.OperationalError:
+                # What is on record is told even where nothing can be written.
+                if (answer := self._answer(db, intent)) is None:
+                    raise
+                return answer
+            if (answer := self._answer(db, intent)) is not None:
+                return answer
         self._file.owner(db)  # what it puts on record outlives a transaction that fails
         with transaction(db):
             return self._claim_known(db, intent)

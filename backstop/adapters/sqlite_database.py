@@ -10,9 +10,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Final, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from backstop.adapters.owners import OwnerLocks
+from backstop.adapters.sqlite_backlog import Backlog
 from backstop.adapters.sqlite_file import BUSY_S, Durability, connect, is_busy, trouble
 from backstop.errors import BackstopError
 from backstop.ports import Liveness
@@ -53,15 +54,35 @@ class Database:
         self._lock = RLock()
         self._owner: int | None = None
         self._syncs = self._durable
+        self._backlog = Backlog()
         self._db: sqlite3.Connection | None = self._connected(create=create)
+        finalize(self, self._backlog.finish)
         _OPEN.add(self)
 
-    def work(self, act: Callable[[sqlite3.Connection], R], *, synced: bool | None = None) -> R:
+    @property
+    def is_behind(self) -> bool:
+        """Does anything wait to be written?"""
+        return len(self._backlog) > 0
+
+    def put_off(self, statement: str, said: tuple[object, ...]) -> None:
+        """Let a row wait for the next work that is done here; its statement must always do."""
+        self._backlog.add(statement, said)
+        if self._backlog.is_long:
+            self.work(lambda _: None)
+
+    def work(
+        self,
+        act: Callable[[sqlite3.Connection], R],
+        *,
+        synced: bool | None = None,
+        behind: bool = False,
+    ) -> R:
         """What `act` gives, for one thread at a time; its writes are on the disk if `synced`.
 
-        While others hold the file it is tried again, from its start: it may not have done
-        anything before it comes to a statement that waits. Raises `BackstopError`
-        (``store-...``) for what SQLite raises.
+        What was put off is written first, unless `act` may as well run `behind` that. While
+        others hold the file it is tried again, from its start: it may not have done anything
+        before it comes to a statement that waits. Raises `BackstopError` (``store-...``) for
+        what SQLite raises.
         """
         tries, deadline = 0, 0.0
         while True:
@@ -70,6 +91,9 @@ class Database:
                     db = self._db
                     if db is None:
                         db = self._db = self._connected(create=False)
+                    if self._backlog and not behind:
+                        self.sync(db, wanted=False)
+                        self._backlog.write(db)
                     if synced is not None:
                         self.sync(db, wanted=synced)
                     return act(db)
@@ -120,6 +144,7 @@ class Database:
         """Let go of the file. Owners stay what they are: their processes still run."""
         with self._lock:
             if self._db is not None:
+                self._backlog.finish()
                 self._db.close()
             self._db = None
 
@@ -128,6 +153,7 @@ class Database:
         if self._db is not None:
             _ABANDONED.append(self._db)
         self._lock, self._db, self._owner = RLock(), None, None
+        self._backlog.drop()
 
     def _connected(self, *, create: bool) -> sqlite3.Connection:
         db = connect(self._path, create=create)
@@ -135,6 +161,7 @@ class Database:
         db.execute("PRAGMA busy_timeout = 0")  # `work` waits
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
         self._syncs = self._durable
+        self._backlog.opened(db)
         return db
 
     def _enrolled(self, db: sqlite3.Connection) -> int:
@@ -143,19 +170,6 @@ class Database:
         self._locks.clear(lambda dead: db.execute(_GONE, (dead,)))
         number: int = db.execute(_OWNER_OF, (process,)).fetchone()[0]
         return number
-
-
-@contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """What is read in it stays as it is until what is written in it is there as a whole."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:  # a full disk may have ended it
-            db.execute("ROLLBACK")
-        raise
 
 
 def _forked() -> None:

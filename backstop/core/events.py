@@ -21,6 +21,9 @@ FORMAT: Final = 1
 
 NOTHING: Final = msgspec.Raw(b"null")
 
+RECORDED: Final = "recorded"
+"""How a call was answered that is decided: with what is on record of it."""
+
 BY_AGENT: Final = "agent"
 """Who blocked a call that the agent itself answered, or holds until a person confirms it."""
 

@@ -13,6 +13,7 @@ import msgspec
 from backstop.core.events import (
     BY_AGENT,
     NOTHING,
+    RECORDED,
     CallAnswered,
     CallBlocked,
     EffectClaimed,
@@ -332,7 +333,7 @@ def how(answer: Answer) -> str:
     """The word for `answer` in a `CallAnswered` row; a failure is as recorded as a success."""
     match answer:
         case Recorded() | Refused():
-            return "recorded"
+            return RECORDED
         case Held():
             return "held"
         case InDoubt():
