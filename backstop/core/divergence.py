@@ -241,8 +241,17 @@ class _Judge:
         if self._asked[ask] > 0:
             self._asked[ask] -= 1
             self.absorbed += 1
+        elif not row.source.may_be_out:
+            self._repeat_of_none(row, intent)
         else:
             self._repeat_of(row, row, intent)
+
+    def _repeat_of_none(self, row: RowCall, intent: IntentCall) -> None:
+        """A person said that `row` shall not be: the guard says so again, and nothing goes out."""
+        if self._guard_stops(row, intent) and row.fingerprint == intent.fingerprint:
+            self.absorbed += 1
+        else:
+            self._add(Kind.EXTRA, _newness(intent), None, intent)
 
     def _repeat_of(self, row: RowCall, first: RowCall | IntentCall, intent: IntentCall) -> None:
         """G7: `first` is who took the key: the recorded call, or its counterpart in the replay."""

@@ -54,6 +54,7 @@ class Row(msgspec.Struct, kw_only=True, eq=False):
 
     `cursor` is its step's place in the run. `guarded` says that a guard wrote it. `settled` is
     the place of what settled it last, `within` the key of the call in whose body it was made.
+    `decided` says that a person or a lookup settled it: nothing was raised.
     Compared by identity: two rows of equal content are two rows.
     """
 
@@ -81,6 +82,7 @@ class Row(msgspec.Struct, kw_only=True, eq=False):
     actions: msgspec.Raw = NOTHING
     within: str = ""
     settled: int | None = None
+    decided: bool = False
 
     @property
     def is_in_doubt(self) -> bool:
@@ -234,6 +236,7 @@ class _Effects:
 
     def resolved(self, event: EffectResolved, index: int) -> None:
         row = self._settle(event, index)
+        row.decided = True
         match event.to:
             case "committed":
                 row.result, row.error = event.result, None
@@ -283,7 +286,8 @@ class Step:
     """What a step was handed, and what its attempts asked and were told, in order.
 
     `answered` are the asks that the guard answered without running the tool. `ended` is how
-    the last attempt came out, ``done`` where the cursor moved on, empty where none ended.
+    the last attempt came out, ``done`` where the cursor moved on, empty where none ended;
+    `cut_off` says that the last attempt began and never ended, wherever the cursor is.
     `kept` are the session's own events of a step that waited for somebody.
     """
 
@@ -298,6 +302,7 @@ class Step:
     calls: list[Call] = field(default_factory=list)
     answered: list[tuple[int, CallAnswered]] = field(default_factory=list)
     ended: str = ""
+    cut_off: bool = False
     kept: msgspec.Raw | None = None
 
 
@@ -394,9 +399,9 @@ def _tell(step: Step, event: InStep, index: int, rows: Mapping[int, Row]) -> Non
     """Add to `step` what `event` says of it."""
     match event:
         case AttemptStarted():
-            step.attempts, step.ended = event.attempt, ""
+            step.attempts, step.ended, step.cut_off = event.attempt, "", True
         case AttemptEnded():
-            step.ended = event.outcome
+            step.ended, step.cut_off = event.outcome, False
         case CursorAdvanced():
             step.ended = "done"
         case CallAnswered():

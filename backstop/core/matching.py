@@ -29,8 +29,8 @@ class Matching:
 
     `same` are equal calls, `changed` those of one key with other values, `paired` the same
     work under another name, `spent` intents that met a recorded failure. `repeats` are
-    intents whose key history holds, each with a row of that key. `erased` are calls that no
-    key matched, and of which nothing else is known.
+    intents whose key history holds for good, each with a row of that key. `erased` are calls
+    that no key matched, and of which nothing else is known.
     """
 
     same: Pairs = field(default_factory=list)
@@ -58,10 +58,12 @@ def match(rows: Sequence[RowCall], intents: Sequence[IntentCall], rules: Rules) 
     if not left:
         found.rows = _known(out, found.erased)
         return found
-    went = {(row.group, row.key): row for row in reversed(every)}
+    # A key that a person decided is taken for good, like one that went out.
+    declined = [row for row in not_out if row.source.decided]
+    took = {(row.group, row.key): row for row in reversed(every + declined)}
     out, left = _take_closest(out, left, found.changed)
     left = _spend(left, answered, found.spent, _key)
-    left = _split_repeats(left, went, found.repeats)
+    left = _split_repeats(left, took, found.repeats)
     out, left = _known(out, found.erased), _known(left, found.erased)
     out, left = _pair_served(out, left, answered, found)
     out, left = _pair_rest(out, left, found.paired)
@@ -200,12 +202,12 @@ def _distance(row: RowCall, intent: IntentCall) -> tuple[int, bool, str, str]:
 
 
 def _split_repeats(
-    intents: list[IntentCall], went: dict[tuple[str, str], RowCall], into: Pairs
+    intents: list[IntentCall], took: dict[tuple[str, str], RowCall], into: Pairs
 ) -> list[IntentCall]:
-    """Set aside intents whose key went out already: asked for more often than recorded."""
+    """Set aside intents whose key is taken already: asked for more often than recorded."""
     left: list[IntentCall] = []
     for intent in intents:
-        row = went.get((intent.group, intent.key))
+        row = took.get((intent.group, intent.key))
         if row is None:
             left.append(intent)
         else:

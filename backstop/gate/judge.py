@@ -94,7 +94,8 @@ def judge(
     """
     said = [candidate.said] if control is None else [control.said, candidate.said]
     stated = [_completed(recorded, *both) for both in product(declarations, said)]
-    sets = _rule_sets(recorded, candidate, stated, namespace, guarded=guarded)
+    stands = _guarded(recorded.header, candidate, control) if guarded else frozenset()
+    sets = _rule_sets(recorded, candidate, stated, namespace, guarded=stands)
     silent = _never_compared(recorded, sets)
     verdicts = [
         _judge(recorded, candidate, control, rules, policy, silent, subtract=subtract)
@@ -151,7 +152,7 @@ def _rule_sets(
     declarations: Sequence[Mapping[str, Declaration]],
     namespace: Namespace,
     *,
-    guarded: bool,
+    guarded: frozenset[str],
 ) -> list[Rules]:
     """One set of rules for each different set of declarations."""
     header = recorded.header
@@ -162,23 +163,41 @@ def _rule_sets(
     }
     found: list[Rules] = []
     for stated in declarations:
-        offered = candidate.offered if candidate.schemas is None else frozenset(candidate.schemas)
         judged = _with_schemas({**declared, **stated}, candidate.schemas)
         rules = Rules(
             namespace=namespace,
             recorded={**candidate.declarations, **header.declarations},
             declared=declared,
             candidate=judged,
-            offered=offered,
-            guarded=candidate.guarded if guarded else frozenset(),
+            offered=_offered(candidate),
+            guarded=guarded,
             # Every guard looks calls up under all rules of its store (ADR 0020).
-            finds_old_keys=candidate.guarded if guarded else frozenset(),
+            finds_old_keys=guarded,
             replayed=candidate.replayed is not None,
             canon=header.canon,
         )
         if all(rules.candidate != other.candidate for other in found):
             found.append(rules)
     return found
+
+
+def _guarded(header: Header, candidate: Asked, control: Asked | None) -> frozenset[str]:
+    """The candidate's tools that the guard will stand before (G7).
+
+    Where the guard wrote the record of a version whose code does not attach it, whoever starts
+    that version does (``--extra_plugins``), and will for the next one.
+    """
+    if candidate.guarded or not header.guarded:
+        return candidate.guarded
+    if control is None:
+        from_outside = candidate.version in header.versions
+    else:
+        from_outside = not control.guarded
+    return (_offered(candidate) or frozenset()) if from_outside else frozenset()
+
+
+def _offered(candidate: Asked) -> frozenset[str] | None:
+    return candidate.offered if candidate.schemas is None else frozenset(candidate.schemas)
 
 
 def _with_schemas(

@@ -213,6 +213,9 @@ class Answers:
         if ask.effect and ask.unkeyed:
             self._told.append((Told(ask=ask, how=Answered.NOTHING), assumed))
             return IntentReply(id=asked.id, result=refused(ask.unkeyed))
+        if self.step.cut_off and self.all_asked() and self._calls.is_of_later_steps(ask):
+            # Whoever asked that died before it could, and a later step made up for it.
+            return IntentReply(id=asked.id, missing=END_OF_RECORD)
         told = self._calls.answer(ask, holes=holes(ask.args))
         self._told.append((told, assumed))
         self._carry(told, assumed=assumed)

@@ -73,6 +73,11 @@ class CallRecord:
             if call.step is step and call.attempt >= start and not _is_blocked(call)
         )
 
+    def is_of_later_steps(self, ask: Ask) -> bool:
+        """Is the call on record, and in later steps only?"""
+        rows = self._by_key.get(ask.key) if ask.key else None
+        return bool(rows) and all(row.step.cursor > ask.step.cursor for row in rows or ())
+
     def _by_own_key(self, ask: Ask, holes: tuple[str, ...]) -> Told | None:
         if not ask.key:
             return None

@@ -55,6 +55,10 @@ def _recorded(number: int, known: Known, steps: Sequence[Step]) -> IntentReply:
             return _result(number, call)
         case Outcome.FAILED if call.actions != NOTHING or call.result != NOTHING:
             return _result(number, call)  # it asked a person first or never began, and said so
+        case Outcome.FAILED if call.decided and call.error is not None:
+            # No tool raised: the guard told the agent what a person had found out.
+            word = f"{call.error.type}: {call.error.message}"
+            return IntentReply(id=number, result={MARK: "failed", "error": word})
         case Outcome.FAILED:
             return _raised(number, call.error or Failure(type="Failed"))
         case Outcome.IN_DOUBT:

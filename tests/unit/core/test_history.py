@@ -132,3 +132,10 @@ def test_a_step_is_told_with_all_that_its_attempts_got() -> None:
     assert step.calls == history.rows
     assert (len(step.models), len(step.answered)) == (2, 1)
     assert step.kept is kept.events
+
+
+def test_a_step_is_cut_off_whose_last_attempt_never_ended_wherever_the_cursor_is() -> None:
+    runs, _ = recorded_runs(
+        scenario("run r1\nstep s1\nattempt\nend done\nstep s2\nend done\nattempt\n").events
+    )
+    assert [step.cut_off for step in runs["r1"].steps] == [False, True]

@@ -346,6 +346,17 @@ def test_g7_what_the_guard_answered_in_history_it_answers_again() -> None:
     ]
 
 
+def test_g7_what_a_person_declined_stays_declined_where_a_guard_sits() -> None:
+    """G7: its key is taken for good; without a guard the repeat goes out for the first time."""
+    row = out(ACME, outcome=Outcome.FAILED)
+    row.decided = True
+    asked = [ask(ACME, by=0), ask(ACME, step="s1", by=0)]
+    assert found(compared([row], asked, GUARDED)) == ["absorbed 1", "failed 1"]
+    assert found(compared([row], asked)) == ["EXTRA new", "failed 1"]
+    other = [ask(ACME.but(amount=99))]
+    assert found(compared([row], other, GUARDED)) == ["EXTRA new"]
+
+
 def test_g7_what_was_answered_is_known_also_where_a_new_default_spells_it_otherwise() -> None:
     """G7, K2: N adds `tone="plain"`; what the guard answered before, it answers again."""
     schema = {"properties": {"to": {"type": "string"}, "tone": {"type": "string", "default": "x"}}}

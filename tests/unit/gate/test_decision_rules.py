@@ -107,6 +107,19 @@ def test_other_kinds_warn_unless_the_policy_says_otherwise(
     assert judged(ledger, asked(intents), policies=[strict]).decision is Decision.BLOCK
 
 
+def test_g7_a_guard_that_no_version_attaches_itself_stands_before_the_next_one_too() -> None:
+    """G7: with ``--extra_plugins`` the server attaches it; a version that drops it does not."""
+    ledger = recorded([out(ACME)])
+    twice = replace(asked([ask(ACME), ask(ACME)]), schemas={"pay": {}, "mail": {}})
+    without = replace(asked([ask(ACME)], version="v1"), schemas={"pay": {}})
+    assert judged(ledger, twice, control=without).decision is Decision.PASS
+    within = replace(without, guarded=frozenset({"pay"}))
+    assert judged(ledger, twice, control=within).decision is Decision.BLOCK
+    assert judged(ledger, twice).decision is Decision.BLOCK
+    header = msgspec.structs.replace(ledger.header, versions={"v2": "desk"})
+    assert judged(replace(ledger, header=header), twice).decision is Decision.PASS
+
+
 def test_d1_a_pull_request_cannot_declare_an_effect_away() -> None:
     """D1: `pay: {effect: false}` in the pull request that relabels."""
     ledger = recorded([out(ACME)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from backstop.core.intents import Answered
 from backstop.guard.results import told
 from backstop.ports import InDoubt
@@ -404,6 +406,38 @@ def test_a_crash_during_a_call_is_the_end_of_the_record() -> None:
         """
     ).step("s1")
     assert asking.call("pay", vendor="acme") == "end_of_record"
+
+
+CUT_OFF = (
+    TOOLS
+    + """
+    run r1
+    step s1
+    doubt pay{vendor: acme}
+    {resolve}
+    step s2
+    commit mail{to: x} -> sent
+    advance
+    """
+)
+
+
+@pytest.mark.parametrize("resolve", ["", "resolve committed pay{vendor: acme} -> paid"])
+def test_s1_a_step_that_was_killed_ends_where_a_later_step_took_over(resolve: str) -> None:
+    """S1: each message to a session is a step, and a killed one is not taken up again."""
+    asking = Asking(CUT_OFF.replace("{resolve}", resolve)).step("s1")
+    asking.call("pay", vendor="acme")
+    assert asking.call("mail", to="x") == "end_of_record"
+    assert asking.step("s2").call("mail", to="x") == "sent"
+    assert [intent.step for intent in asking.intents] == ["s1", "s2"]
+    assert asking.answers.assumed_from is None
+
+
+def test_s1_a_call_of_later_steps_ends_no_step_that_still_owes_its_own() -> None:
+    """G5: what is asked before the step's own calls moved earlier, killed step or not."""
+    asking = Asking(CUT_OFF.replace("{resolve}", "")).step("s1")
+    assert asking.call("mail", to="x") == "sent"
+    assert asking.answers.assumed_from is not None
 
 
 def test_a_call_that_the_recorded_agent_went_on_without_answers_nothing() -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from backstop.core.events import CallBlocked, EffectFailed, Failure, ToolRead
 from backstop.errors import WireError
+from backstop.guard.results import told as told_of
+from backstop.ports import Refused
 from backstop.replay.wire import IntentAsked
 from tests.dsl import Scenario, raw, scenario
 from tests.unit.replay.asking import Asking
@@ -59,6 +61,16 @@ def test_an_imported_failure_is_told_in_words_since_nothing_was_raised() -> None
     assert Asking(replace(told, events=events)).step("s1").call("pay", vendor="acme") == (
         "Error: no seats"
     )
+
+
+def test_what_a_person_declined_is_told_in_the_guards_words_since_nothing_was_raised() -> None:
+    """What the agent hears in production: no tool ran, so none failed."""
+    asking = Asking(TOOLS + "doubt pay{vendor: acme}\nresolve failed pay{vendor: acme}\n").step(
+        "s1"
+    )
+    declined = Refused(error=Failure(type="Resolved"))
+    assert asking.call("pay", vendor="acme") == told_of(declined)
+    assert asking.call("pay", vendor="acme") == told_of(declined)
 
 
 def test_a_recorded_state_delta_is_handed_on_to_the_session() -> None:
