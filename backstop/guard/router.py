@@ -11,7 +11,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from backstop.guard.effect import install
-from backstop.guard.scope import Scope, serving
+from backstop.guard.scope import Scope, outlived, serving
 from backstop.guard.station import EffectRefused
 
 
@@ -42,6 +42,11 @@ class Router:
 
     def _scope(self, tool: str) -> Scope | None:
         scope = serving()
+        if scope is None and outlived():
+            raise EffectRefused(
+                f"{tool} was not run: the run that started this task or thread is over, so nothing "
+                "would be put on record; wait for it within the run"
+            )
         if scope is None and any(known.is_on for known in self._scopes):
             raise EffectRefused(
                 f"{tool} was not run: a run is guarded in this process, and whether this call "

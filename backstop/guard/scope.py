@@ -123,6 +123,12 @@ def serving() -> Scope | None:
     return None if scope is None or scope.over else scope
 
 
+def outlived() -> bool:
+    """Whether a run started what runs in this context, and is over: nothing belongs to it."""
+    scope = _SCOPE.get()
+    return scope is not None and scope.over
+
+
 def _on_the_stack(root: Any) -> bool:
     """Whether the run of this context is among the callers of whoever asks."""
     if root is None:
