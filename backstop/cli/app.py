@@ -245,10 +245,11 @@ def pull(
 def erase(
     ledger: Annotated[str, typer.Argument(metavar="FILE|URL", help="A ledger, or a store.")],
     subject: Annotated[
-        str, typer.Option("--subject", metavar="VALUE", help="Whom to take out; - reads it.")
+        str, typer.Option("--subject", metavar="VALUE", help="Whom to take out; - reads stdin.")
     ],
     field: Annotated[
-        list[str] | None, typer.Option("--field", help="Only where a member of this name has it.")
+        list[str] | None,
+        typer.Option("--field", metavar="NAME", help="Only where a member of this name has it."),
     ] = None,
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,
@@ -315,7 +316,9 @@ def list_(
 
 @effects.command()
 def resolve(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The effect's key, or its beginning.")],
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="The effect's key; its first 6 will do.")
+    ],
     committed: Annotated[
         str | None,
         typer.Option("--committed", metavar="RESULT", help="It happened, and gave this JSON."),

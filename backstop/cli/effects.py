@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,8 @@ from backstop.guard.resolving import SHOWN, Outcome, Word, may_run
 from backstop.guard.resolving import resolve as decide
 from backstop.reports.effects import Listing, is_ambiguous, render, render_json
 from backstop.reports.escape import plain
+
+_LEAST: Final = 6
 
 
 def list_effects(where: Place, *, in_doubt: bool, form: Format) -> str:
@@ -33,7 +36,12 @@ def list_effects(where: Place, *, in_doubt: bool, form: Format) -> str:
 
 
 def resolve(where: Place, key: str, word: Word) -> str:
-    """Put a person's word on an effect on record; how it stands now, in one line."""
+    """Put a person's word on an effect on record; how it stands now, in one line.
+
+    Raises `UsageError` for too little of a key: a slip of the finger decides nothing.
+    """
+    if len(key.strip().removesuffix("…")) < _LEAST:
+        raise UsageError(f"{key!r} is too little of a key to decide by; write {_LEAST} characters")
     standing = decide(where.open(), key, word)
     claimed = standing.claimed
     warning = (

@@ -189,11 +189,8 @@ def _guarded(header: Header, candidate: Asked, control: Asked | None) -> frozens
     """
     if candidate.guarded or not header.guarded:
         return candidate.guarded
-    if control is None:
-        from_outside = candidate.version in header.versions
-    else:
-        from_outside = not control.guarded
-    return (_offered(candidate) or frozenset()) if from_outside else frozenset()
+    known = candidate.version in header.versions if control is None else not control.guarded
+    return (_offered(candidate) or frozenset()) if known else frozenset()
 
 
 def _offered(candidate: Asked) -> frozenset[str] | None:

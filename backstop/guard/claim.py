@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -29,6 +30,8 @@ from backstop.guard.desk import Desk, NoEffectOn, Produced
 from backstop.ports import Answer, Claim, InDoubt, LedgerStore
 
 R = TypeVar("R")
+
+_log: Final = logging.getLogger("backstop")
 
 _ROUNDS: Final = 3
 """How often a doubt that others resolve at the same time is looked at anew."""
@@ -140,19 +143,33 @@ async def _probed(ask: Callable[..., Any], key: str, arguments: Mapping[str, Any
             found = await asyncio.to_thread(ask, key, arguments)
             if inspect.isawaitable(found):
                 found = await found
-    except Exception:  # noqa: BLE001 - a lookup that fails knows nothing
-        return Unknown()
-    return found if isinstance(found, Found) else Unknown()
+    except Exception as error:  # noqa: BLE001 - a lookup that fails knows nothing
+        return _knows_nothing(key, f"it raised {type(error).__name__}: {error}")
+    return _told(key, found)
 
 
 def _probed_now(ask: Callable[..., Any], key: str, arguments: Mapping[str, Any]) -> Found:
     try:
         found = ask(key, arguments)
-    except Exception:  # noqa: BLE001 - a lookup that fails knows nothing
-        return Unknown()
+    except Exception as error:  # noqa: BLE001 - a lookup that fails knows nothing
+        return _knows_nothing(key, f"it raised {type(error).__name__}: {error}")
     if inspect.iscoroutine(found):
         found.close()  # nobody can wait here: what is in doubt stays so
-    return found if isinstance(found, Found) else Unknown()
+    return _told(key, found)
+
+
+def _told(key: str, found: object) -> Found:
+    if isinstance(found, Found):
+        return found
+    return _knows_nothing(
+        key, f"it gave a {type(found).__name__}, not Happened, DidNotHappen or Unknown"
+    )
+
+
+def _knows_nothing(key: str, why: str) -> Unknown:
+    """What a broken lookup comes to; its author would look for the reason in vain."""
+    _log.warning("backstop learned nothing from the probe of effect %s: %s", key[:12], why)
+    return Unknown()
 
 
 async def _claim(desk: Desk) -> Claim | Answer:

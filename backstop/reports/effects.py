@@ -29,6 +29,10 @@ _LIVENESS: Final = {
     Liveness.GONE: "gone",
     Liveness.UNKNOWN: "cannot be seen from here",
 }
+_OTHERWISE: Final = {
+    "keyed": "the next delivery asks again: the provider acts once on the key",
+    "probe": "the next delivery looks it up",
+}
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -95,6 +99,8 @@ def _effect(standing: Standing, options: str) -> Iterator[str]:
         yield f"  why    {plain(reason, limit=_REASON)}"
     for label, line in zip(("next", "", ""), _next(standing, options), strict=False):
         yield f"  {label:<6} {line}"
+    if is_ambiguous(standing) and (otherwise := _OTHERWISE.get(claimed.capability)):
+        yield f"  else   {otherwise}"
 
 
 def _phase(standing: Standing) -> str:
@@ -121,8 +127,8 @@ def _next(standing: Standing, options: str) -> tuple[str, ...]:
         command = f"backstop effects resolve {standing.claimed.key[:_KEY]}{options}"
         return (
             f"{command} --committed RESULT  (it happened)",
-            f"{command} --failed  (it did not, and shall not)",
-            f"{command} --retry  (it did not, and shall)",
+            f"{command} --failed  (it did not; drop it)",
+            f"{command} --retry  (it did not; try again)",
         )
     if standing.phase is Phase.EXECUTING:
         return ("wait: its owner is at it; once that is gone, it is in doubt",)

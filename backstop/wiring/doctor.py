@@ -20,7 +20,7 @@ from google.genai import types
 from backstop.adapters.apiserver import ApiServer, NotAnswered
 from backstop.errors import BackstopError
 from backstop.guard.health import Health, heard, question
-from backstop.replay.harness.survey import Survey
+from backstop.replay.harness.survey import Survey, is_guard
 from backstop.wiring.plugin import Plugin
 
 _USER: Final = "backstop-doctor"
@@ -64,7 +64,7 @@ def check_folder(folder: Path, *, config: Path | None, nonce: str) -> Iterator[C
     if not folders:
         raise BackstopError(
             f"{folder}: there is no agent in it; name the folder that holds agent.py, or the one "
-            "that is given to `adk web`",
+            "that is given to `adk web`; a server's address begins with http://",
             slug="agent-missing",
         )
     for one in folders:
@@ -89,6 +89,9 @@ def _check_agent(folder: Path, *, config: Path | None, nonce: str) -> Iterator[C
         yield _not_loaded(name, f"{type(error).__name__}: {error}")
         return
     yield from checks_of(name, heard(events, nonce=nonce))
+    if not any(map(is_guard, app.plugins)):
+        hint = "its code does not attach the guard: start it with --extra_plugins backstop.Plugin"
+        yield Check(ok=True, note=True, what=f"{name}: {hint}")
     for escape in Survey(root=app.root_agent, plugins=[guard], folder=folder).escapes:
         if escape["kind"] != "include-plugins":  # the guard goes along there
             told = f"{escape['kind']} in {escape['where']} ({escape['detail']})"

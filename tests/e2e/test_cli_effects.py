@@ -133,6 +133,7 @@ def test_bad_words_are_one_line(url: str, tmp_path: Path) -> None:
     refused("usage", *on(url, "resolve", key))
     refused("usage", *on(url, "resolve", key, "--failed", "--retry"))
     refused("usage", *on(url, "resolve", key, "--committed", "done"))
+    refused("usage", *on(url, "resolve", key[:5], "--failed"))
     refused("effect-unknown", *on(url, "resolve", "ffffffffffff", "--failed"))
     refused("store-missing", *on(f"sqlite:///{tmp_path}/none.db", "list"))
     refused("store-url", *on("redis://host", "list"))

@@ -74,6 +74,8 @@ def test_a_healthy_agent_is_green_and_its_model_is_not_asked(tmp_path: Path) -> 
         f"ok   {shop.name}: it stands first among the plugins",
         f"ok   {shop.name}: it guards agent {shop.name}, and its store answers",
         f"ok   {shop.name}: tools that it stands before: pay",
+        f"note {shop.name}: its code does not attach the guard: start it with --extra_plugins "
+        "backstop.Plugin",
     ]
     assert not (tmp_path / "asked").exists()
     # A folder of agents is looked at agent by agent.
@@ -110,11 +112,26 @@ app = App(name=app.name, root_agent=whole)
 """,
     )
     ran = doctor(shop, shop.name)
-    notes = [line for line in ran.out.splitlines() if line.startswith("note ")]
+    notes = [line for line in ran.out.splitlines() if ": not covered: " in line]
+    assert all(line.startswith("note ") for line in notes)
     assert [line.split(": not covered: ")[1].split(" (")[0] for line in notes] == [
         "server-side-tool in searcher",
         "custom-agent in own",
     ]
+
+
+@pytest.mark.parametrize(("plugins", "noted"), [("", True), ("backstop.Plugin()", False)])
+def test_a_folder_whose_code_does_not_attach_the_guard_says_so(
+    tmp_path: Path, plugins: str, noted: bool
+) -> None:
+    """Loaded with the guard it is fine, and nobody knows whether it is started so."""
+    more = f"""
+import backstop
+app = App(name=app.name, root_agent=root, plugins=[{plugins}])
+"""
+    ran = doctor(shop := agent(tmp_path, more=more), shop.name)
+    assert ran.code == 0
+    assert ("does not attach the guard: start it with --extra_plugins" in ran.out) is noted
 
 
 def test_an_agent_that_does_not_load_is_one_red_line(tmp_path: Path) -> None:

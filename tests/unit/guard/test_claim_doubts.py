@@ -181,6 +181,19 @@ def test_of_two_that_resolve_at_once_the_second_hears_what_the_first_said() -> N
     assert world.kinds()[2:] == [EffectResolved, CallAnswered]
 
 
+@pytest.mark.parametrize(
+    ("found", "why"), [(OSError("no line"), "OSError: no line"), (True, "it gave a bool, not Hap")]
+)
+def test_a_lookup_that_is_of_no_use_says_why_in_the_log(
+    caplog: pytest.LogCaptureFixture, found: Any, why: str
+) -> None:
+    """Its effect stays in doubt, and whoever wrote it would look for the reason in vain."""
+    world = World()
+    world.dies("alice")
+    assert isinstance(world.pay("bob", says(found)), InDoubt)
+    assert why in caplog.text
+
+
 def test_a_resolution_that_the_store_cannot_take_is_raised() -> None:
     world = World()
     world.dies("alice")

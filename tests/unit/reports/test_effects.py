@@ -74,10 +74,21 @@ def test_a_doubt_says_why_who_and_what_to_type_next() -> None:
         "  next   backstop effects resolve 4f2a91bc03de --store sqlite:///s.db "
         "--committed RESULT  (it happened)\n"
         "         backstop effects resolve 4f2a91bc03de --store sqlite:///s.db "
-        "--failed  (it did not, and shall not)\n"
+        "--failed  (it did not; drop it)\n"
         "         backstop effects resolve 4f2a91bc03de --store sqlite:///s.db "
-        "--retry  (it did not, and shall)\n"
+        "--retry  (it did not; try again)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("capability", "told"),
+    [("keyed", "asks again: the provider acts once on the key"), ("probe", "looks it up")],
+)
+def test_a_doubt_that_the_tool_can_settle_by_itself_says_so(capability: str, told: str) -> None:
+    claimed = msgspec.structs.replace(CLAIMED, capability=capability)
+    assert f"  else   the next delivery {told}\n" in render(listing(standing(claimed=claimed)))
+    done = standing(Phase.RETRYABLE, settled=None, claimed=claimed)
+    assert "  else " not in render(listing(done))
 
 
 @pytest.mark.parametrize(
