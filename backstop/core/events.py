@@ -38,7 +38,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledg
     it; `tools` says which of them is current for each tool, and `code` the digest of the
     tool's own code then; `versions` labels the writing versions' content digests. `source`
     is ``guard`` or ``import:<kind>``; `guarded` says that repeats of a key were absorbed
-    while it was written.
+    while it was written. `redaction` tells the key that tokens were made with from any other.
     """
 
     format: int
@@ -52,6 +52,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledg
     code: dict[str, str] = {}
     declarations: dict[str, Declaration] = {}
     versions: dict[str, str] = {}
+    redaction: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="seal"):

@@ -12,8 +12,8 @@ def merged(known: Header, registered: Header) -> Header:
     """`known` with what another process registers: the newest word on each tool stands.
 
     Declarations and versions are kept for ever: rows name them. Raises `LedgerError`
-    (``store-foreign-agent``, ``store-canon``) where one store would hold two ledgers, or keys
-    that were made by different rules.
+    (``store-foreign-agent``, ``store-canon``, ``store-redaction-key``) where one store would
+    hold two ledgers, or keys that were made by different rules.
     """
     owners = [(one.agent, one.app, one.tenant) for one in (known, registered)]
     if owners[0] != owners[1]:
@@ -32,9 +32,24 @@ def merged(known: Header, registered: Header) -> Header:
         )
     return msgspec.structs.replace(
         registered,
+        redaction=_redaction(known, registered),
         guarded=known.guarded and registered.guarded,
         tools=known.tools | registered.tools,
         code=known.code | registered.code,
         declarations=known.declarations | registered.declarations,
         versions=known.versions | registered.versions,
     )
+
+
+def _redaction(known: Header, registered: Header) -> str | msgspec.UnsetType:
+    ours, theirs = registered.redaction, known.redaction
+    if msgspec.UNSET in {ours, theirs}:  # who hides nothing makes no tokens
+        return theirs if ours is msgspec.UNSET else ours
+    if ours != theirs:
+        raise LedgerError(
+            "the store's tokens were made with another redaction key than this process has: it "
+            "would find nothing that was done, and do it again; give every process the key that "
+            "the store was begun with, or name another store",
+            slug="store-redaction-key",
+        )
+    return ours

@@ -36,6 +36,7 @@ HIDDEN: Final = "hmac:none"
 
 _TOKEN: Final = re.compile(r"hmac:v1:[0-9a-f]{64}")
 _SHORTEST_KEY: Final = 16
+_MARK_DIGITS: Final = 16
 
 
 class NoRedactionKey(BackstopError):
@@ -49,6 +50,12 @@ class RedactionKey:
     """The secret that tokens are made with."""
 
     secret: bytes = field(repr=False)
+
+    @property
+    def mark(self) -> str:
+        """Tells this key from any other, and does not tell the secret."""
+        made = hmac.new(self.secret, b"backstop redaction key", hashlib.sha256)
+        return made.hexdigest()[:_MARK_DIGITS]
 
 
 def key_from(text: str) -> RedactionKey:

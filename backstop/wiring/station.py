@@ -22,6 +22,7 @@ from backstop.config import DEFAULT_FILE, Agent, Config, load
 from backstop.core.canon import CANON_VERSION
 from backstop.core.events import FORMAT, Header
 from backstop.core.identity import Declaration
+from backstop.core.redaction import redacted_fields
 from backstop.errors import ConfigError
 from backstop.guard.declared import Tools, functions_of
 from backstop.guard.effect import Declared, declared_by
@@ -136,6 +137,8 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
     survey = Survey(root=root, plugins=[], folder=agent.path.resolve())
     tools = _tools(agent, survey)
     known = tools.declarations()
+    key = redaction_key()
+    hides = any(map(redacted_fields, known.values()))
     header = Header(
         format=FORMAT,
         agent=agent.namespace.agent,
@@ -147,6 +150,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
         code={told["tool"]: told["code"] for told in _called(survey)},
         declarations={declared.digest: declared for declared in known.values()},
         versions={version: agent.path.resolve().name},
+        redaction=key.mark if key is not None and hides else msgspec.UNSET,
     )
     store = open_store(url, header=header)
     return Station(
@@ -156,7 +160,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
             declarations=known,
             version=version,
             owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
-            redaction_key=redaction_key(),
+            redaction_key=key,
         ),
         safety=tools.safety(),
         unsaid=NO_SAFETY,

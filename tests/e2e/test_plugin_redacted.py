@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from google.adk.sessions.in_memory_session_service import InMemorySessionService
 
 from backstop.core.events import CursorAdvanced, EffectClaimed, ModelAnswered
 from backstop.core.redaction import key_from, token
@@ -59,3 +61,14 @@ def test_without_the_key_nothing_is_paid_and_nothing_is_stored(tmp_path: Path) -
     assert not any(
         b"K7QX2" in path.read_bytes() for path in tmp_path.glob("guard.db*") if path.is_file()
     )
+
+
+def test_with_another_key_nothing_is_paid_twice(tmp_path: Path) -> None:
+    """Its tokens would find nothing that was done."""
+    till = Till(folder=tmp_path, config=HIDING)
+    with environment(**{VARIABLE: SECRET}):
+        pay(till)
+    again = replace(till, sessions=InMemorySessionService())
+    with environment(**{VARIABLE: f"{SECRET}, changed"}):
+        pay(again)
+    assert till.sent == [("K7QX2", 1)]

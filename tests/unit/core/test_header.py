@@ -69,3 +69,17 @@ def test_one_store_does_not_take_two_ways_of_making_keys(other: dict[str, Any]) 
     for name, value in other.items():
         assert name[:5] in str(caught.value)
         assert str(value) in str(caught.value)
+
+
+def test_processes_with_two_redaction_keys_do_not_share_a_store() -> None:
+    """Neither would find what the other did, and both would do it."""
+    assert merged(header(), header(redaction="a")).redaction == "a"
+    assert merged(header(redaction="a"), header()).redaction == "a"
+    assert merged(header(redaction="a"), header(redaction="a")).redaction == "a"
+    with pytest.raises(LedgerError, match="another redaction key") as caught:
+        merged(header(redaction="a"), header(redaction="b"))
+    assert caught.value.slug == "store-redaction-key"
+
+
+def test_a_header_without_a_redaction_key_is_spelled_as_ever() -> None:
+    assert b"redaction" not in msgspec.json.encode(header())
