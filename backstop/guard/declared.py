@@ -55,8 +55,11 @@ class Tools:
         self.found = list(self.found)
 
     def add(self, said: Declared) -> Declaration:
-        """Take in a function that was found later; what names its effects from now on."""
-        self.found = [*self.found, said]
+        """Take in a function that was found later; what names its effects from now on.
+
+        Doing it again changes nothing: threads may find it at once, and a store may be down.
+        """
+        self.found = [*(one for one in self.found if one.home != said.home), said]
         self._known.pop(said.tool, None)
         return _declaration(said, self._configured(said))
 
