@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 
 from backstop.adapters import sqlite_rows as sql
 from backstop.adapters.memory import SEEN
+from backstop.adapters.owed import Owed
 from backstop.adapters.records import (
     Doubtful,
     Granted,
@@ -91,6 +92,7 @@ class SqliteStore:
         self._is_alive = is_alive
         self._stamps = Stamps(clock)
         self._rows: set[str] = set()  # keys that have a row, which none ever loses
+        self._owed = Owed()
         self._file = Database(
             path, create=header is not None, durability=durability, stamp=self._stamps.next
         )
@@ -119,6 +121,7 @@ class SqliteStore:
 
     def claim(self, intent: EffectClaimed) -> Claim | Answer:
         """Take the right to run `intent`, or say why not."""
+        self._owed.pay(self._settled)
         # What is known, or comes after what was told from the record, mostly is told from it
         # too: there is nothing to write then, nor to sync.
         if intent.key in self._rows or self._file.is_behind:
@@ -129,11 +132,11 @@ class SqliteStore:
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         """Say what became of an effect."""
-        synced = isinstance(settlement, EffectResolved)
-        self._file.work(lambda db: self._settle(db, settlement, claim), synced=synced)
+        self._settled(settlement, claim)
 
     def read(self, run: str | None = None) -> Iterator[Event]:
         """The events of one run, or of all, in the order in which they happened."""
+        self._owed.pay(self._settled)
         said: Values = {"ledger": self._ledger, "run": run}
         found = sql.OF_ALL if run is None else sql.OF_RUN
 
@@ -305,6 +308,14 @@ class SqliteStore:
             now=lambda: seconds(self._stamps.now()),
         )
         return row, ruled
+
+    def _settled(self, settlement: Settlement, claim: Claim | None) -> None:
+        synced = isinstance(settlement, EffectResolved)
+        try:
+            self._file.work(lambda db: self._settle(db, settlement, claim), synced=synced)
+        except BackstopError as error:
+            self._owed.note(settlement, claim, error)
+            raise
 
     def _settle(self, db: sqlite3.Connection, settlement: Settlement, claim: Claim | None) -> None:
         if claim is not None and self._settle_first(db, settlement, claim):

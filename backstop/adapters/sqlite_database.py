@@ -56,6 +56,7 @@ class Database:
         self._syncs = self._durable
         self._backlog = Backlog()
         self._db: sqlite3.Connection | None = self._connected(create=create)
+        self._opened = self._there()
         finalize(self, self._backlog.finish)
         _OPEN.add(self)
 
@@ -91,6 +92,8 @@ class Database:
                     db = self._db
                     if db is None:
                         db = self._db = self._connected(create=False)
+                    if self._there() != self._opened:
+                        raise self._replaced()
                     if self._backlog and not behind:
                         self.sync(db, wanted=False)
                         self._backlog.write(db)
@@ -105,6 +108,23 @@ class Database:
             # SQLite's own waiting sleeps longer and longer, and never finds a busy file free.
             time.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
             tries += 1
+
+    def _there(self) -> tuple[int, int] | None:
+        """Which file stands at the path; None if none does."""
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 - on the path of every call
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _replaced(self) -> BackstopError:
+        # SQLite would go on with the file that it holds, which nobody else finds any more: what
+        # is claimed there could be claimed once more in the one that took its place.
+        return BackstopError(
+            f"{self._path} was removed or replaced while it was in use: what is claimed from here "
+            "on would be claimed where nobody looks; put the file back, or start this process anew",
+            slug="store-replaced",
+        )
 
     def sync(self, db: sqlite3.Connection, *, wanted: bool) -> None:
         """Whether what is written from now on, outside of transactions, is on the disk at once."""

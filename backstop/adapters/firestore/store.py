@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -226,6 +227,9 @@ class FirestoreStore:
 
     def read(self, run: str | None = None) -> Iterator[Event]:
         """The events of one run, or of all, in the order in which they happened."""
+        for key in list(self._owed):
+            with suppress(BackstopError):  # it stays owed; what is on record is told all the same
+                self._pay(key)
         effects, events = self._keeper.effects, self._keeper.events
         ranges = [Range(collection=effects), Range(collection=events)]
         if run is not None:

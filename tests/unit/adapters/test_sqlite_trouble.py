@@ -295,3 +295,32 @@ def test_network_drives_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["ext4", "xfs", "btrfs", "overlay", "tmpfs", "zfs", "fuse", ""])
 def test_local_disks_are_not(name: str) -> None:
     assert not is_network(name)
+
+
+def test_an_outcome_that_the_file_did_not_take_is_brought_along(
+    store: SqliteStore, path: Path
+) -> None:
+    """Its process lives, so nobody else may decide what became of the effect."""
+    claim = granted(store, pay())
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with refused("store-busy", path):
+            store.settle(committed(claim), claim=claim)
+    assert isinstance(list(store.read("r1"))[-1], EffectCommitted)
+    assert isinstance(store.claim(pay("bob")), Recorded)
+
+
+@pytest.mark.parametrize("another", [True, False])
+def test_a_file_that_was_replaced_while_it_was_in_use_grants_nothing(
+    store: SqliteStore, path: Path, tmp_path: Path, another: bool
+) -> None:
+    """SQLite goes on with the old one, where nobody finds what is claimed."""
+    done(store, pay())
+    (tmp_path / "old").mkdir()
+    for file in tmp_path.glob("ledger.db*"):
+        file.rename(tmp_path / "old" / file.name)
+    if another:
+        with closing(opened(path)) as other:
+            granted(other, pay(key="k2"))
+    with refused("store-replaced", path):
+        store.claim(pay(key="k2"))
