@@ -15,8 +15,8 @@ from backstop.core.canon import NotCanonical, canonical
 from backstop.core.events import CallBlocked, EffectClaimed, Failure, ToolRead
 from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
 from backstop.core.redaction import NO_KEY, NoRedactionKey, Redaction
-from backstop.errors import BackstopError, IdentityError
-from backstop.guard.desk import Produced
+from backstop.errors import IdentityError
+from backstop.guard.desk import NotKept, Produced
 from backstop.guard.journal import Attempt, Journal, raw
 from backstop.guard.safety import NO_SAFETY, Safety
 from backstop.ports import Answer, Held, InDoubt
@@ -179,7 +179,7 @@ def produced(
 ) -> Produced:
     """What a call gave, serialised; `actions` is what its body did to the flow of the run.
 
-    Raises `BackstopError` (``result-not-canonical``): for an effect that is in doubt then,
+    Raises `NotKept` (``result-not-canonical``): for an effect that is in doubt then,
     since what it did cannot be told a second time.
     """
     try:
@@ -192,9 +192,8 @@ def produced(
             asked=None if asked is None else str(asked["hint"] or ""),
         )
     except NotCanonical as error:
-        raise BackstopError(
-            f"{tool} gave something that cannot be kept: {error}; return JSON values",
-            slug="result-not-canonical",
+        raise NotKept(
+            f"{tool} gave something that cannot be kept: {error}; return JSON values"
         ) from error
 
 

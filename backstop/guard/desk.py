@@ -54,6 +54,12 @@ _OVERTAKEN: Final = frozenset({"illegal-move", StaleClaim.slug})
 """How a store says that somebody else decided meanwhile: what they said stands."""
 
 
+class NotKept(BackstopError):
+    """A call was made, and what it gave cannot be put on record: no vouching is about that."""
+
+    slug = "result-not-canonical"
+
+
 class Produced(msgspec.Struct, frozen=True, kw_only=True):
     """What a call gave, serialised: this, never the live object, is handed on.
 
@@ -95,6 +101,7 @@ class Desk:
                 return _ELSEWHERE
             case Claim() if not self._all_barred(answer):
                 self.unstarted(answer)
+                self._blocked(_ELSEWHERE.owner)
                 return _ELSEWHERE
             case _:
                 return answer
@@ -161,7 +168,7 @@ class Desk:
 
     def fell(self, claim: Claim, error: BaseException) -> Answer:
         """Settle a call that raised; hand the error on where the caller has to see it."""
-        if isinstance(error, self.no_effect_on):
+        if isinstance(error, self.no_effect_on) and not isinstance(error, NotKept):
             self._failed(claim, Failure(type=type(error).__name__, message=str(error)))
             raise error
         reason = f"{type(error).__name__}: {error}".removesuffix(": ")
@@ -295,17 +302,24 @@ class Desk:
     def _turned_away(self, claim: Claim, given: Recorded) -> Answer:
         """The tool never began: the call is free to be made with other arguments."""
         never = Failure(type=TURNED_AWAY, message="its function was not called")
-        overtaken = self._failed(claim, never, given)
-        if overtaken is not None:
-            return InDoubt(reason=f"{overtaken}; this call was turned away and did nothing")
-        return given
+        return self._unmade(claim, given, never, late="this call was turned away and did nothing")
 
     def _asks_first(self, claim: Claim, given: Recorded, question: str) -> Answer:
         """The tool waits for a person: the call is free to be made once there is an answer."""
-        intent = self.intent
-        overtaken = self._failed(claim, Failure(type=ASKS_FIRST, message=question), given)
+        asks = Failure(type=ASKS_FIRST, message=question)
+        return self._unmade(claim, given, asks, late="this call asked a person and did nothing")
+
+    def _unmade(self, claim: Claim, given: Recorded, failure: Failure, *, late: str) -> Answer:
+        """Nothing was done, and nobody has to see to it: the run may go on without the call."""
+        overtaken = self._failed(claim, failure, given)
         if overtaken is not None:
-            return InDoubt(reason=f"{overtaken}; this call asked a person and did nothing")
+            return InDoubt(reason=f"{overtaken}; {late}")
+        self._blocked(failure.message)
+        return given
+
+    def _blocked(self, reason: str) -> None:
+        """Say that the call was kept from its tool, and vouches for no effect."""
+        intent = self.intent
         self.store.append(
             CallBlocked(
                 run=intent.run,
@@ -321,12 +335,11 @@ class Desk:
                 decl=intent.decl,
                 args=intent.args,
                 fingerprint=intent.fingerprint,
-                reason=question,
+                reason=reason,
                 trace=intent.trace,
                 span=intent.span,
             )
         )
-        return given
 
 
 def how(answer: Answer) -> str:

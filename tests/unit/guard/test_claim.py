@@ -17,7 +17,7 @@ from backstop.core.events import (
     EffectInDoubt,
 )
 from backstop.guard.claim import perform, perform_now
-from backstop.guard.desk import Produced
+from backstop.guard.desk import NotKept, Produced
 from backstop.ports import Conflict, Held, InDoubt, Recorded
 
 PAID = Produced(result=msgspec.Raw(b'"paid"'), state_delta=msgspec.Raw(b'{"paid":1}'))
@@ -94,6 +94,13 @@ def test_a_declared_no_effect_error_is_raised_and_may_be_tried_again() -> None:
     desk.error = None
     assert isinstance(perform_now(store, pay(), desk.pay), Recorded)
     assert kinds(store) == [EffectClaimed, EffectFailed, EffectClaimed, EffectCommitted]
+
+
+def test_what_cannot_be_kept_has_happened_whatever_its_tool_vouches_for() -> None:
+    store, desk = MemoryStore(clock=Noon()), Desk(NotKept("no JSON"))
+    answer = perform_now(store, pay(), desk.pay, no_effect_on=(Exception,))
+    assert isinstance(answer, InDoubt)
+    assert isinstance(store.claim(pay("bob")), InDoubt)
 
 
 def test_a_cancelled_call_is_in_doubt_and_the_cancellation_goes_on() -> None:
