@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from backstop.core.audit import Finding, silent_skips
 from backstop.core.events import (
     NOTHING,
     AttemptEnded,
@@ -24,6 +25,7 @@ from backstop.core.events import (
     StepStarted,
 )
 from backstop.core.identity import Declaration, Namespace
+from backstop.core.lifecycle import decided
 from backstop.core.plain import text_of
 from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import BackstopError
@@ -242,17 +244,37 @@ class Journal:
                 "until the effect is committed or has failed for good",
                 slug="cursor-held",
             )
-        return self._write(
-            CursorAdvanced(
-                run=attempt.run,
-                at="",
-                v=self.version,
-                step=attempt.step,
-                cursor=attempt.cursor + 1,
-                effects=tuple(attempt.effects),
-                session=session,
-            )
+        moved = CursorAdvanced(
+            run=attempt.run,
+            at="",
+            v=self.version,
+            step=attempt.step,
+            cursor=attempt.cursor + 1,
+            effects=tuple(attempt.effects),
+            session=session,
         )
+        # What an earlier attempt left, and this one did not ask for again, is not done either.
+        if attempt.number > 1 and (found := self.skipped(moved, self.store.read(attempt.run))):
+            raise BackstopError(
+                f"{found}; the cursor stays until it is committed or has failed for good",
+                slug="cursor-held",
+            )
+        return self._write(moved)
+
+    def skipped(self, moved: CursorAdvanced, events: Iterable[Event]) -> Finding | None:
+        """An effect that `moved` would skip in silence, as the run's `events` tell; None if none.
+
+        What lies in other runs, whose events are not among them, is looked up in the store.
+        """
+        told = [*events, moved]
+        last = len(told) + 1
+        for found in silent_skips(self.store.header, told):
+            if found.line == last and not (found.key and self._is_decided(found.key)):
+                return found
+        return None
+
+    def _is_decided(self, key: str) -> bool:
+        return any(decided(one.phase) for one in self.store.standings(key))
 
     def _tries(self, run: str, step: str) -> tuple[bool, int]:
         """Whether the step began before, and how many attempts it has had."""

@@ -23,6 +23,9 @@ SETTLE_S: Final = 30.0
 SHOWN: Final = 12
 """Digits of a key that a person is shown, and may type."""
 
+_FREE: Final = frozenset({Phase.RETRYABLE, Phase.REOPENED})
+"""What did not happen, and waits for somebody to ask for it again."""
+
 Outcome: TypeAlias = Literal["committed", "failed", "reopened"]
 
 
@@ -73,6 +76,11 @@ def resolve(store: Store, key: str, word: Word) -> Standing:
     if standing.phase is Phase.EXECUTING:
         _put_in_doubt(store, standing, word.by)
         standing = find(store, standing.claimed.key)
+    if standing.phase in _FREE and word.to == "failed":
+        _give_up(store, standing, word)
+        standing = find(store, standing.claimed.key)
+        if standing.phase is Phase.FAILED:
+            return standing
     if standing.phase is not Phase.IN_DOUBT:
         raise _not_in_doubt(standing)
     if word.to == "reopened" and not word.force:
@@ -122,6 +130,20 @@ def _put_in_doubt(store: Store, standing: Standing, by: str) -> None:
         )
 
 
+def _give_up(store: Store, standing: Standing, word: Word) -> None:
+    """Take what is free to be tried again out of everybody's reach, if it still is."""
+    claimed = standing.claimed
+    answer = store.claim(msgspec.structs.replace(claimed, owner=word.by))
+    if isinstance(answer, Claim):
+        given_up = Failure(type="Resolved", message=word.reason)
+        store.settle(
+            EffectFailed(
+                run=claimed.run, at="", key=claimed.key, error=given_up, fence=answer.fence
+            ),
+            claim=answer,
+        )
+
+
 def _running(standing: Standing) -> BackstopError:
     claimed = standing.claimed
     if standing.owner is Liveness.UNKNOWN:
@@ -141,7 +163,7 @@ def _not_in_doubt(standing: Standing) -> BackstopError:
     if phase in {Phase.COMMITTED, Phase.FAILED}:
         next_ = "it is decided, and stays so"
     else:
-        next_ = "the next delivery tries it again by itself"
+        next_ = "whoever asks for it tries it again; --failed if nobody shall"
     return BackstopError(
         f"{_named(standing)} is {phase.value}, not in doubt: {next_}", slug="effect-not-in-doubt"
     )

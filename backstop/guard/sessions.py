@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from backstop.core.audit import silent_skips
 from backstop.core.canon import NotCanonical
 from backstop.core.events import (
     AttemptEnded,
@@ -242,10 +241,9 @@ def _catch_up(journal: Journal, attempt: Attempt) -> None:
             cursor=step.cursor + 1,
             effects=_vouched(events, step.step),
         )
-        events.append(moved)
-        last = len(events) + 1
-        if any(found.line == last for found in silent_skips(journal.store.header, events)):
+        if journal.skipped(moved, events) is not None:
             return
+        events.append(moved)
         journal.store.append(moved)
 
 

@@ -200,13 +200,25 @@ def test_what_is_decided_stays_so(world: World) -> None:
     assert "it is decided" in world.refused("effect-not-in-doubt", "ab", NO)
 
 
-def test_what_failed_for_now_needs_nobody(world: World) -> None:
+def fails_for_now(world: World) -> None:
     claim = world.claim()
     error = Failure(type="Closed")
     world.store.settle(
         EffectFailed(run="r1", at="", key=claim.key, error=error, final=False), claim=claim
     )
-    assert "the next delivery" in world.refused("effect-not-in-doubt", "ab", NO)
+
+
+def test_what_failed_for_now_needs_nobody(world: World) -> None:
+    fails_for_now(world)
+    assert "whoever asks for it" in world.refused("effect-not-in-doubt", "ab", YES)
+
+
+def test_a_person_gives_up_what_failed_for_now_and_is_asked_for_no_more(world: World) -> None:
+    fails_for_now(world)
+    assert resolve(world.store, "ab", NO).phase is Phase.FAILED
+    again = world.store.claim(EffectClaimed(run="r1", at="", step="s0", tool="pay", key="ab12cd",
+                                            fingerprint="f1", owner="bob"))  # fmt: skip
+    assert again == Refused(error=Failure(type="Resolved", message="the bank says no"))
 
 
 def test_a_key_that_means_several_effects_is_refused_by_name(world: World) -> None:
