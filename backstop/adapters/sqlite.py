@@ -368,9 +368,7 @@ class SqliteStore:
             db.execute(sql.MOVE, {"ledger": self._ledger, **one})
 
     def _row(self, db: sqlite3.Connection, key: str) -> Row | None:
-        columns: Columns | None = db.execute(
-            sql.BY_KEY, {"ledger": self._ledger, "key": key}
-        ).fetchone()
+        columns: Columns | None = db.execute(sql.BY_KEY, (self._ledger, key)).fetchone()
         if columns is None:
             return None
         row = row_of(columns)

@@ -73,7 +73,7 @@ _ROW: Final = """
     SELECT id, phase, fence, process, since, claimed_at, settled_at, told, overrides, done,
     claimed, settled FROM effects WHERE ledger = :ledger
 """
-BY_KEY: Final = f"{_ROW} AND key = :key"
+BY_KEY: Final = f"{_ROW.replace(':ledger', '?1')} AND key = ?2"
 UNDECIDED: Final = f"{_ROW} AND phase NOT IN ('committed', 'failed') ORDER BY id"
 BY_PREFIX: Final = f"{_ROW} AND key >= :key AND key < :key || char(1114111) ORDER BY id"
 

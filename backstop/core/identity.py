@@ -402,12 +402,11 @@ class _Call:
     ) -> Identified:
         """The digests. An explicit key is a text where an identity is an object."""
         declared = self.declaration
-        scope = declared.scope or Scope.RUN
         nth = self._occurrence(step) if occurrence is None else occurrence
-        where = run if scope is Scope.RUN else [run, step] if scope is Scope.STEP else ""
         before = _before(namespace.agent, namespace.app, namespace.tenant, declared.tool)
         counted = "0" if nth is _FIRST else canonical(nth)
-        named = f'{before}{text_of(identity)},"{scope.value}",{text_of(where)},{counted}]'
+        within = _within(declared.scope or Scope.RUN, run, step)
+        named = f"{before}{text_of(identity)},{within},{counted}]"
         compared = self.text
         if not self.is_as_passed:
             compared = canonical(without(self.arguments, declared.fields, GENERATED))
@@ -437,6 +436,13 @@ _FIRST: Final = 0
 def _before(agent: str, app: str, tenant: str, tool: str) -> str:
     """What a key's text begins with, up to the identity (K1)."""
     return f"{canonical(['backstop.key', CANON_VERSION, [agent, app, tenant], tool])[:-1]},"
+
+
+@lru_cache(maxsize=1024)  # a run makes many calls
+def _within(scope: Scope, run: str, step: str) -> str:
+    """Scope and scope value as a key's text has them (K1)."""
+    where = run if scope is Scope.RUN else [run, step] if scope is Scope.STEP else ""
+    return f'"{scope.value}",{canonical(where)}'
 
 
 def _overrides(members: dict[str, Json], declaration: Declaration) -> dict[str, Json] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -22,8 +21,7 @@ from backstop.guard.safety import NO_SAFETY, Safety
 from backstop.ports import Answer, Held, InDoubt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """A call with its final arguments, as canonical JSON, and its place in the run."""
 
     attempt: Attempt

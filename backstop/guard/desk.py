@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
@@ -81,8 +80,7 @@ _REOPENED_AT_FIRST: Final = 2
 _ELSEWHERE: Final = Held(owner="a version with another key rule for this tool")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Desk(msgspec.Struct, frozen=True, kw_only=True):
     """What is written of one call: its claim, and what became of it.
 
     `bars` are claims on the keys that other rules give the call: nobody may run it under them.

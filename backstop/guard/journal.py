@@ -116,11 +116,12 @@ class Journal:
     version: str
     owner: str
     redaction_key: RedactionKey | None = None
+    redaction: Redaction = field(init=False)
+    """Makes tokens of what is declared, before anything is put on record."""
 
-    @property
-    def redaction(self) -> Redaction:
-        """Makes tokens of what is declared, before anything is put on record."""
-        return Redaction(declarations=self.declarations, key=self.redaction_key)
+    def __post_init__(self) -> None:
+        made = Redaction(declarations=self.declarations, key=self.redaction_key)
+        object.__setattr__(self, "redaction", made)
 
     def open_run(self, run: str, *, app: str, user: str, state: Mapping[str, Any]) -> None:
         """A workflow instance begins with this session state."""

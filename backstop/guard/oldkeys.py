@@ -149,7 +149,7 @@ class OldKeys:
             )
         except (IdentityError, NotCanonical):
             return None
-        return replace(
+        return msgspec.structs.replace(
             call,
             tool=rule.tool,
             declaration=rule,
@@ -223,7 +223,7 @@ def _is_one(one: Declaration, other: Declaration) -> bool:
 def _named_as(former: Call, found: Standing, header: Header) -> Call:
     """The call as its record has it, word for word: a row must be true to its own key."""
     claimed = found.claimed
-    return replace(
+    return msgspec.structs.replace(
         former,
         declaration=header.declarations.get(claimed.decl, former.declaration),
         named=replace(former.named, fingerprint=claimed.fingerprint),

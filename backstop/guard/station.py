@@ -49,8 +49,7 @@ class EffectRefused(BackstopError):
     slug = "effect-refused"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Case:
+class _Case(msgspec.Struct, kw_only=True):
     """One call while it is served: what is claimed, and what its body did."""
 
     call: Call
