@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -39,6 +40,8 @@ __all__ = [
 ]
 
 DEFAULT_FILE: Final = "backstop.yaml"
+
+_SQLITE: Final = "sqlite:///"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,13 +217,24 @@ def _agent(name: str, model: AgentModel, root: Path) -> Agent:
         name=name,
         path=None if model.path is None else root / model.path,
         ledger=ledger,
-        store=store,
+        store=None if store is None else _anchored(store, root),
         guarded=model.guarded,
         namespace=Namespace(agent=name, app=model.app, tenant=model.tenant),
         declarations={tool: _declaration(tool, said) for tool, said in model.tools.items()},
         vouched={tool: _vouched(said) for tool, said in model.tools.items()},
         observing=model.mode == "observe",
     )
+
+
+def _anchored(url: str, root: Path) -> str:
+    """A store's file is found from the configuration's folder, wherever a process was started.
+
+    Two processes in two folders would keep two stores, and each would do everything.
+    """
+    file = url.removeprefix(_SQLITE)
+    if file == url or file.startswith("/") or not file:
+        return url
+    return f"{_SQLITE}{quote(str(root.absolute()))}/{file}"
 
 
 def _vouched(model: ToolModel) -> Vouched:

@@ -151,6 +151,26 @@ def test_a_store_url_is_no_path() -> None:
     assert read(text).agent(None).ledger == "sqlite:///x.db"
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("sqlite:///x.db", "sqlite:////a%20b/x.db"),
+        ("sqlite:///data/x.db?durability=process", "sqlite:////a%20b/data/x.db?durability=process"),
+        ("sqlite:////var/x.db", "sqlite:////var/x.db"),
+        ("sqlite:///", "sqlite:///"),
+        ("firestore://p/d/c", "firestore://p/d/c"),
+        ("memory:", "memory:"),
+    ],
+)
+def test_a_stores_file_is_found_from_the_folder_of_the_configuration(said: str, meant: str) -> None:
+    """Two processes that were started in two folders would keep two stores otherwise."""
+    for key in ("store", "ledger"):
+        text = f"version: 1\nagents: {{a: {{{key}: '{said}'}}}}\n"
+        found = config.loads(text, name="backstop.yaml", root=Path("/a b")).agent(None)
+        if key == "store" or "://" in said:
+            assert found.store == meant
+
+
 def test_words_of_yaml_one_one_keep_their_letters() -> None:
     """``no``, ``on`` and dates are names here, not booleans and days."""
     text = (
