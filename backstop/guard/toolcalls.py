@@ -83,11 +83,7 @@ async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt |
         attempt.refusals.append(f"{asked.tool.name}: {error}")
         known = station.journal.declarations
         return await _unguarded(asked, known, str(error), observing=station.observing)
-    # What is claimed is what runs: who holds the live arguments changes nothing any more.
-    asked.args = apart(asked.args)
-    capability = station.safety_of(asked.tool.name).capability
-    taken = asked.args.pop(capability.param, None) if isinstance(capability, Keyed) else None
-    call = _named(asked.tool, asked.args, asked.context, station, attempt)
+    call = _set_apart(asked) or _called(asked, station, attempt)
     if isinstance(call, str):
         declared = station.declaration_of(asked.tool.name)
         if declared.effect and not station.observing:
@@ -100,10 +96,32 @@ async def serve_tool(asked: Asked, station: Station | Closed, attempt: Attempt |
         if said is not None and await _was_declined(call, station):
             return refused("a person declined it before; to do it all the same, ask anew")
     if not call.declaration.effect:
-        if taken is not None and isinstance(capability, Keyed):
-            asked.args[capability.param] = taken
         return await _read(asked, call, station)
     return await _effect(asked, call, station)
+
+
+def _called(asked: Asked, station: Station, attempt: Attempt) -> Call | str:
+    """The call, with its place free for the key that its tool hands to a provider."""
+    capability = station.safety_of(asked.tool.name).capability
+    given = asked.args
+    if isinstance(capability, Keyed):
+        asked.args = {name: value for name, value in given.items() if name != capability.param}
+    call = _named(asked.tool, asked.args, asked.context, station, attempt)
+    if isinstance(call, str) or not call.declaration.effect:
+        asked.args = given  # no key of ours takes its place
+    return call
+
+
+def _set_apart(asked: Asked) -> str | None:
+    """What is claimed is what runs: who holds the live arguments changes nothing any more.
+
+    Why not, in words for the agent, where they cannot be copied.
+    """
+    try:
+        asked.args = apart(asked.args)
+    except Exception as error:  # noqa: BLE001 - a callback may have put anything there
+        return f"its arguments cannot be copied: {type(error).__name__}: {error}"
+    return None
 
 
 async def _unguarded(

@@ -187,3 +187,31 @@ def test_k26_threads_that_find_one_function_at_once_find_one_function(tmp_path: 
     till.chat(till.agent(START, says("rung"), tools=[start]), "go")
     assert sorted(till.sent) == ["70", "71", "72", "73"]
     till.verified()
+
+
+def test_observing_hands_on_what_a_keyed_tool_was_given_where_there_is_no_key(
+    tmp_path: Path,
+) -> None:
+    till = with_tool(tmp_path, "start: {{identity: [order], keyed: {{param: k, retention: 1d}}}}")
+
+    def start(order: str | None, k: str = "") -> str:
+        """Starts."""
+        till.sent.append(k)
+        return k
+
+    asked = calls(("start", {"order": None, "k": "the model's"}))
+    guard = till.plugin(mode="observe")
+    till.chat(till.agent(asked, says("x"), tools=[start]), "go", plugins=[guard])
+    assert till.sent == ["the model's"]
+
+
+def test_arguments_that_cannot_be_copied_are_refused_in_words(tmp_path: Path) -> None:
+    till = Till(folder=tmp_path)
+
+    def before(tool: Any, args: dict[str, Any], tool_context: Any) -> None:
+        args["amount"] = threading.Lock()
+
+    events = till.chat(till.agent(PAY, says("x"), before_tool_callback=before), "pay")
+    (answer,) = told(events, "pay")
+    assert (answer["backstop"], till.sent) == ("refused", [])
+    assert till.rows(CursorAdvanced) == []
