@@ -96,13 +96,13 @@ $(PEERS): $(STAMP) benchmarks/guard/requirements.txt
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/guard/requirements.txt && \
 	cksum benchmarks/guard/requirements.txt > $@
 
-bench-guard: $(PEERS) ## the guard beside its peers: cost of a call, and incidents (about 8 minutes)
+bench-guard: $(PEERS) ## the guard beside its peers: cost and incidents (8 minutes)
 	@$(PY) -m benchmarks.guard.bench_guard $(GUARD_BENCH_ARGS)
 
-demo: $(STAMP) ## workers killed in the middle of a mail, on both emulators: none goes twice
+demo: $(STAMP) ## workers killed in the middle of a mail: none goes twice
 	@$(PY) -m examples.vendor_onboarding.demo
 
-hammer: $(STAMP) ## workers killed and stopped at every point: nothing goes twice (HAMMER=short: a minute; else a quarter of an hour)
+hammer: $(STAMP) ## the same at every point (15 minutes; HAMMER=short: one)
 	@$(PY) -m benchmarks.hammer $(HAMMER)
 
 bench: $(STAMP) ## figures, side by side in one run; never a test
