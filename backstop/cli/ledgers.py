@@ -44,12 +44,17 @@ _EFFECTS = (
 def verify(file: Path, *, agent: str | None) -> str:
     """One line for a ledger that holds. Raises `LedgerError`, silent skips included."""
     found = ledgerfile.verify(chunks(file, kind="ledger"), name=str(file), expect_agent=agent)
-    unsettled = f", {found.in_doubt:,} in doubt" if found.in_doubt else ""
     return (
-        f"{plain(str(file))}: holds. {_sealed(found)}{unsettled}, "
+        f"{plain(str(file))}: holds. {_sealed(found)}{unsettled(found)}, "
         f"{count_of(found.runs, 'run')} ({found.open_runs:,} open); no silent skip; "
         f"sha256:{found.digest}"
     )
+
+
+def unsettled(found: ledgerfile.Summary) -> str:
+    """What a person has yet to see to, as a part of a sentence; empty if there is nothing."""
+    doubts = f", {found.in_doubt:,} in doubt" if found.in_doubt else ""
+    return f"{doubts}, {found.out_twice:,} may be out twice" if found.out_twice else doubts
 
 
 def _sealed(of: Seal | ledgerfile.Summary) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from backstop.cli.ledgers import unsettled
 from backstop.cli.options import moment
 from backstop.cli.progress import progress_bar
 from backstop.cli.stores import Place
@@ -30,9 +31,8 @@ def pull(where: Place, *, out: Path, at: str | None) -> str:
         )
     found = pulled.summary
     again = ", taken up again" if pulled.resumed else ""
-    doubts = f", {found.in_doubt:,} in doubt" if found.in_doubt else ""
     return (
         f"{plain(str(out))}: pulled as of {pulled.at}{again}. {count_of(found.events, 'event')}, "
-        f"{count_of(found.effects, 'side effect')}{doubts}, {count_of(found.runs, 'run')} "
-        f"({found.open_runs:,} open); holds, no silent skip; sha256:{found.digest}"
+        f"{count_of(found.effects, 'side effect')}{unsettled(found)}, "
+        f"{count_of(found.runs, 'run')} ({found.open_runs:,} open); holds, no silent skip; sha256:{found.digest}"
     )

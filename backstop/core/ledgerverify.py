@@ -16,7 +16,15 @@ from dataclasses import dataclass
 import msgspec
 
 from backstop.core.audit import Audit, Finding
-from backstop.core.events import CallBlocked, EffectClaimed, Event, Header, Seal, ToolRead
+from backstop.core.events import (
+    CallBlocked,
+    EffectClaimed,
+    EffectFenced,
+    Event,
+    Header,
+    Seal,
+    ToolRead,
+)
 from backstop.core.keycheck import Keys, false_declaration
 from backstop.core.lifecycle import Lives
 from backstop.core.lines import Lines
@@ -39,7 +47,10 @@ from backstop.errors import LedgerError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a verified ledger holds. `first` and `last` are the times of its events."""
+    """What a verified ledger holds. `first` and `last` are the times of its events.
+
+    `out_twice` are effects that happened under a claim which another had superseded.
+    """
 
     header: Header
     events: int
@@ -47,6 +58,7 @@ class Summary:
     runs: int
     open_runs: int
     in_doubt: int
+    out_twice: int
     digest: str
     first: str
     last: str
@@ -108,6 +120,7 @@ class _Walk:
         self._audit = Audit(header, self._lives)
         self._fault: LedgerError | None = None
         self._effects = 0
+        self._out_twice = 0
         self._first = ""
         self._last = ""
         self._keys = Keys(header)
@@ -125,6 +138,7 @@ class _Walk:
             return
         self._trail.add(run=event.run, prev=event.prev, own=link(row), at=event.at)
         self._effects += happened(event)
+        self._out_twice += isinstance(event, EffectFenced)
         self._first = min(self._first, event.at) if self._first else event.at
         self._last = max(self._last, event.at)
         if self._fault is None and not self._trail.unchained:
@@ -187,6 +201,7 @@ class _Walk:
             runs=len(trail.heads),
             open_runs=self._order.open_runs,
             in_doubt=self._lives.in_doubt(),
+            out_twice=self._out_twice,
             digest=digest,
             first=self._first,
             last=self._last,

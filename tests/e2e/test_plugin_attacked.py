@@ -12,10 +12,19 @@ from typing import Any
 import pytest
 from google.adk.apps.app import ResumabilityConfig
 
-from backstop.core.events import AttemptStarted, CallBlocked, CursorAdvanced, EffectResolved
+from backstop.cli.ledgers import verify
+from backstop.core.events import (
+    AttemptStarted,
+    CallBlocked,
+    CursorAdvanced,
+    EffectInDoubt,
+    EffectResolved,
+)
+from backstop.core.sealing import seal_lines
 from backstop.errors import BackstopError
 from backstop.guard.effect import effect
 from backstop.guard.resolving import Word, resolve
+from backstop.ports import Claim
 from backstop.wiring.stores import find_store
 from tests.e2e.till import CONFIG, Till, calls, says, told
 
@@ -215,3 +224,22 @@ def test_arguments_that_cannot_be_copied_are_refused_in_words(tmp_path: Path) ->
     (answer,) = told(events, "pay")
     assert (answer["backstop"], till.sent) == ("refused", [])
     assert till.rows(CursorAdvanced) == []
+
+
+def test_whoever_checks_the_ledger_is_told_what_may_be_out_twice(tmp_path: Path) -> None:
+    till = Till(folder=tmp_path)
+
+    def start(order: str) -> str:
+        """Starts, while somebody decides that it did not and shall begin anew."""
+        store = find_store(till.url, agent="till")
+        (open_,) = store.standings()
+        run, key, owner = open_.claimed.run, open_.claimed.key, open_.claimed.owner
+        claim = Claim(run=run, key=key, owner=owner, fence=1)
+        store.settle(EffectInDoubt(run=run, at="", key=key, reason="?"), claim=claim)
+        store.settle(EffectResolved(run=run, at="", key=key, to="reopened", by="p", fence=2))
+        return order
+
+    till.chat(till.agent(START, says("begun"), tools=[start]), "go")
+    file = tmp_path / "till.jsonl"
+    file.write_bytes(b"".join(seal_lines(till.header(), till.events())))
+    assert "0 side effects, 1 may be out twice, 1 run" in verify(file, agent=None)
