@@ -287,7 +287,7 @@ class Step:
 
     `answered` are the asks that the guard answered without running the tool. `ended` is how
     the last attempt came out, ``done`` where the cursor moved on, empty where none ended;
-    `cut_off` says that the last attempt began and never ended, wherever the cursor is.
+    `cut_off` says that the last attempt was killed or raised, wherever the cursor is.
     `kept` are the session's own events of a step that waited for somebody.
     """
 
@@ -401,7 +401,7 @@ def _tell(step: Step, event: InStep, index: int, rows: Mapping[int, Row]) -> Non
         case AttemptStarted():
             step.attempts, step.ended, step.cut_off = event.attempt, "", True
         case AttemptEnded():
-            step.ended, step.cut_off = event.outcome, False
+            step.ended, step.cut_off = event.outcome, event.outcome == "error"
         case CursorAdvanced():
             step.ended = "done"
         case CallAnswered():

@@ -134,8 +134,19 @@ def test_a_step_is_told_with_all_that_its_attempts_got() -> None:
     assert step.kept is kept.events
 
 
-def test_a_step_is_cut_off_whose_last_attempt_never_ended_wherever_the_cursor_is() -> None:
-    runs, _ = recorded_runs(
-        scenario("run r1\nstep s1\nattempt\nend done\nstep s2\nend done\nattempt\n").events
-    )
-    assert [step.cut_off for step in runs["r1"].steps] == [False, True]
+@pytest.mark.parametrize(
+    ("text", "cut_off"),
+    [
+        ("attempt\nend done", False),
+        ("end held", False),
+        ("", True),
+        ("end done\nattempt", True),
+        ("end error", True),
+        ("end error\nattempt\nend done", False),
+    ],
+)
+def test_a_step_is_cut_off_whose_last_attempt_was_killed_or_raised(
+    text: str, cut_off: bool
+) -> None:
+    runs, _ = recorded_runs(scenario(f"run r1\nstep s1\n{text}\n").events)
+    assert [step.cut_off for step in runs["r1"].steps] == [cut_off]
