@@ -34,5 +34,6 @@ def pull(where: Place, *, out: Path, at: str | None) -> str:
     return (
         f"{plain(str(out))}: pulled as of {pulled.at}{again}. {count_of(found.events, 'event')}, "
         f"{count_of(found.effects, 'side effect')}{unsettled(found)}, "
-        f"{count_of(found.runs, 'run')} ({found.open_runs:,} open); holds, no silent skip; sha256:{found.digest}"
+        f"{count_of(found.runs, 'run')} ({found.open_runs:,} open); holds, no silent skip; "
+        f"sha256:{found.digest}"
     )

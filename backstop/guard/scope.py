@@ -124,9 +124,18 @@ def serving() -> Scope | None:
 
 
 def outlived() -> bool:
-    """Whether a run started what runs in this context, and is over: nothing belongs to it."""
+    """Whether a run started what runs in this context, and is over: nothing belongs to it.
+
+    Its consumer is started by nobody, though a run that it left early leaves its mark there.
+    """
     scope = _SCOPE.get()
-    return scope is not None and scope.over
+    if scope is None or not scope.over:
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread without a loop
+        return True
+    return task is None or task is not scope.task()
 
 
 def _on_the_stack(root: Any) -> bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.adk.agents import SequentialAgent
 from google.adk.apps.app import ResumabilityConfig
 
 from backstop.cli.ledgers import verify
 from backstop.core.events import (
+    AttemptEnded,
     AttemptStarted,
     CallBlocked,
     CursorAdvanced,
@@ -26,7 +29,7 @@ from backstop.guard.effect import effect
 from backstop.guard.resolving import Word, resolve
 from backstop.ports import Claim
 from backstop.wiring.stores import find_store
-from tests.e2e.till import CONFIG, Till, calls, says, told
+from tests.e2e.till import CONFIG, Till, calls, says, told, words
 
 # The framework warns about its own experimental features.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -86,6 +89,36 @@ def test_what_outlives_its_run_is_refused_and_goes_out_on_no_record(
 
     asyncio.run(go())
     assert (till.sent, found) == ([], ["effect-refused"])
+
+
+def test_a_consumer_that_left_its_run_early_calls_its_own_functions_as_ever(
+    tmp_path: Path,
+) -> None:
+    till = Till(folder=tmp_path)
+
+    @effect
+    def ring(order: str) -> str:
+        till.sent.append(order)
+        return order
+
+    async def go() -> None:
+        await till.session()
+        agent = till.agent(PAY, says("done"))
+        root = SequentialAgent(name="till_flow", sub_agents=[agent])
+        running = till.runner(root).run_async(
+            user_id="u", session_id="c1", new_message=words("pay")
+        )
+        async for event in running:
+            if event.is_final_response():
+                break
+        await running.aclose()
+        gc.collect()  # its agents' generators are closed by the loop
+        await asyncio.sleep(0.01)
+        assert till.rows(AttemptEnded)
+        ring("7")
+
+    asyncio.run(go())
+    assert till.sent == [("7", 10), "7"]
 
 
 def test_a_tool_vouches_for_its_own_errors_and_not_for_what_cannot_be_kept(tmp_path: Path) -> None:
