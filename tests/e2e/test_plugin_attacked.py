@@ -105,14 +105,12 @@ def test_a_consumer_that_left_its_run_early_calls_its_own_functions_as_ever(
         await till.session()
         agent = till.agent(PAY, says("done"))
         root = SequentialAgent(name="till_flow", sub_agents=[agent])
-        running = till.runner(root).run_async(
+        async for event in till.runner(root).run_async(
             user_id="u", session_id="c1", new_message=words("pay")
-        )
-        async for event in running:
+        ):
             if event.is_final_response():
-                break
-        await running.aclose()
-        gc.collect()  # its agents' generators are closed by the loop
+                break  # and nobody closes it: the loop does, in a task of its own
+        gc.collect()
         await asyncio.sleep(0.01)
         assert till.rows(AttemptEnded)
         ring("7")
