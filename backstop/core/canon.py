@@ -67,6 +67,7 @@ Json: TypeAlias = "bool | int | Decimal | str | list[Json] | dict[str, Json] | N
 """A rendered value. A Decimal is never integral: integral numbers are ints."""
 
 _HEX_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_DIGITS: Final = 64
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 # Strings are skipped whole (possessively, closed or not), so hostile text costs linear time.
 _BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -370,6 +371,7 @@ def short(digest_or_text: str | bytes) -> str:
 
     For chain links and sub-digests, where 128 bits do. 64 hex digits are taken for a digest.
     """
-    if isinstance(digest_or_text, str) and _HEX_DIGEST.fullmatch(digest_or_text):
+    is_long = len(digest_or_text) == _DIGITS  # costs less than to look at each letter
+    if is_long and isinstance(digest_or_text, str) and _HEX_DIGEST.fullmatch(digest_or_text):
         return digest_or_text[:32]
     return digest(digest_or_text)[:32]

@@ -233,7 +233,7 @@ def complete(
     parameters, so only the candidate can tell. Raises `NotCanonical` for a bad default.
     """
     added: dict[str, Json] = {}
-    if candidate is not None:
+    if candidate is not None and candidate is not written_under:
         known = written_under.parameters
         added = {name: v for name, v in candidate.defaults.items() if name not in known}
     return {**added, **written_under.defaults, **arguments}

@@ -104,6 +104,8 @@ def perform_now(
 async def _claimed(
     desk: Desk, capability: Capability | None, arguments: Mapping[str, Any]
 ) -> Claim | Answer:
+    if not desk.store.blocking and (capability is None or probing(capability) is None):
+        return _claimed_now(desk, capability, arguments)  # nothing in it waits
     answer: Claim | Answer = await _claim(desk)
     for _ in range(_ROUNDS):
         if capability is None or not isinstance(answer, InDoubt):

@@ -33,6 +33,8 @@ KeyOf: TypeAlias = Callable[[Mapping[str, Any]], str]
 """The caller's own idempotency key, made of the arguments by name."""
 
 _SCOPES: Final = ("run", "step", "agent")
+_PLAIN: Final = frozenset({str, int, float, bool, type(None), dict, list})
+"""What arguments mostly are: nothing of the framework's among them."""
 _CONTEXT: Final = re.compile(r"\b(Tool|Callback|Readonly)?Context\b")
 
 
@@ -84,7 +86,7 @@ class Declared:
         return "" if self.undo is None else f"{self.undo.__module__}.{self.undo.__qualname__}"
 
     def keyed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, with the key that the caller's function makes of them."""
+        """A copy of the arguments, with the key that the caller's function makes of them."""
         if self.make_key is None:
             return dict(arguments)
         return {**arguments, MADE_KEY: self.make_key(arguments)}
@@ -134,17 +136,22 @@ def serving(sink: Sink) -> Iterator[None]:
         _SERVING.reset(token)
 
 
-@contextmanager
-def passing(function: object) -> Iterator[None]:
+class passing:  # noqa: N801 - reads as the `with` block that it makes; a class, as it is on the path of every call
     """The next call of `function` in this context is guarded already: it goes straight through.
 
     For a tool whose function is decorated: the guard that sits on the tool has asked.
     """
-    token = _PASSING.set(declared_by(function))
-    try:
-        yield
-    finally:
-        _PASSING.reset(token)
+
+    __slots__ = ("_declared", "_token")
+
+    def __init__(self, function: object) -> None:
+        self._declared = declared_by(function)
+
+    def __enter__(self) -> None:
+        self._token = _PASSING.set(self._declared)
+
+    def __exit__(self, *_: object) -> None:
+        _PASSING.reset(self._token)
 
 
 def declared_by(function: object) -> Declared | None:
@@ -289,13 +296,13 @@ def _wrapped(declared: Declared, signature: inspect.Signature) -> Callable[..., 
             arguments = signature.bind(*args, **kwargs)
             arguments.apply_defaults()
             given = arguments.arguments
-        return declared.keyed(
-            {
+        if left_out or not _PLAIN.issuperset(map(type, given.values())):
+            given = {
                 name: value
                 for name, value in given.items()
                 if name not in left_out and not _is_framework(type(value))  # type: ignore[arg-type]  # classes hash
             }
-        )
+        return declared.keyed(given)
 
     if inspect.iscoroutinefunction(function):
 
