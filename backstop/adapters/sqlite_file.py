@@ -9,7 +9,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeVar
@@ -59,16 +59,35 @@ def filesystem_of(path: Path, mounts: str) -> str:
     `mounts` is the text of ``/proc/self/mountinfo``.
     """
     found, depth = "", -1
+    for mounted, kind in _mounted(mounts):
+        # Of two mounts on one place, the later one hides the earlier.
+        if path.is_relative_to(mounted) and len(mounted.parts) >= depth:
+            found, depth = kind, len(mounted.parts)
+    return found
+
+
+def _mounted(mounts: str) -> Iterator[tuple[Path, str]]:
+    """Where something is mounted, and of which type it is."""
     for line in mounts.splitlines():
         fields, _, rest = line.partition(" - ")
         places, types = fields.split(), rest.split()
         if len(places) < len(("id", "parent", "device", "root", "mounted on")) or not types:
             continue
-        mounted = Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), places[4]))
-        # Of two mounts on one place, the later one hides the earlier.
-        if path.is_relative_to(mounted) and len(mounted.parts) >= depth:
-            found, depth = types[0], len(mounted.parts)
-    return found
+        yield Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), places[4])), types[0]
+
+
+def refuse_alone(path: Path, mounts: str) -> None:
+    """Raises `BackstopError` (``store-mounted``) for a file that is mounted without its folder.
+
+    What belongs to it lies beside it: every container would have a log and locks of its own, and
+    be granted what another was granted.
+    """
+    if any(mounted == path for mounted, _ in _mounted(mounts)):
+        raise BackstopError(
+            f"{path} is mounted by itself, and what belongs to it lies beside it: processes on the "
+            "two sides would not see what the others claim; mount its folder",
+            slug="store-mounted",
+        )
 
 
 def refuse_network(path: Path, mounts: str) -> None:
@@ -85,15 +104,17 @@ def refuse_network(path: Path, mounts: str) -> None:
 def connect(path: Path, *, create: bool) -> sqlite3.Connection:
     """Open the database at an absolute path; make it where there is none and `create` says so.
 
-    Raises `BackstopError`: ``store-missing``, ``store-network``, ``store-schema``, and those of
-    `trouble`.
+    Raises `BackstopError`: ``store-missing``, ``store-network``, ``store-mounted``,
+    ``store-schema``, and those of `trouble`.
     """
     if not create and not path.exists():
         raise BackstopError(
             f"{path}: there is no store; name the file that the agent writes to",
             slug="store-missing",
         )
-    refuse_network(path, _mounts())
+    mounts = _mounts()
+    refuse_network(path, mounts)
+    refuse_alone(path, mounts)
     try:
         db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:

@@ -19,6 +19,7 @@ from backstop.adapters.sqlite_file import (
     SCHEMA_VERSION,
     filesystem_of,
     is_network,
+    refuse_alone,
     refuse_network,
 )
 from backstop.clock import SystemClock
@@ -32,6 +33,7 @@ from tests.contract.deeds import committed, done, granted, pay
 from tests.unit.adapters.sqlite_bench import opened
 
 NOBODY = 65534
+ALONE = "36 28 8:1 /var/lib/ledger.db /data/ledger.db rw,relatime - ext4 /dev/sda1 rw"
 
 
 @pytest.fixture
@@ -279,6 +281,13 @@ def test_a_store_on_a_network_drive_is_refused() -> None:
     refuse_network(Path("/var/ledger.db"), MOUNTS)
     with refused("store-network", Path("/mnt/ledger.db")):
         refuse_network(Path("/mnt/ledger.db"), MOUNTS)
+
+
+def test_a_file_that_is_mounted_without_its_folder_is_refused() -> None:
+    """Its log and its owners' locks would stay on the other side."""
+    refuse_alone(Path("/mnt/ledger.db"), MOUNTS)
+    with refused("store-mounted", Path("/data/ledger.db")):
+        refuse_alone(Path("/data/ledger.db"), f"{MOUNTS}\n{ALONE}")
 
 
 def test_where_nothing_says_it_a_file_lies_nowhere() -> None:
