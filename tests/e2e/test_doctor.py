@@ -31,6 +31,8 @@ class Never(BaseLlm):
 class Greedy(BasePlugin):
     async def on_user_message_callback(self, **_):
         return types.Content(role="user", parts=[types.Part(text="hello")])
+UNATTACHED = "its code does not attach the guard: start it with --extra_plugins backstop.Plugin"
+
 
 def pay(order: str) -> str:
     "Pays."
@@ -74,8 +76,7 @@ def test_a_healthy_agent_is_green_and_its_model_is_not_asked(tmp_path: Path) -> 
         f"ok   {shop.name}: it stands first among the plugins",
         f"ok   {shop.name}: it guards agent {shop.name}, and its store answers",
         f"ok   {shop.name}: tools that it stands before: pay",
-        f"note {shop.name}: its code does not attach the guard: start it with --extra_plugins "
-        "backstop.Plugin",
+        f"note {shop.name}: {UNATTACHED}",
     ]
     assert not (tmp_path / "asked").exists()
     # A folder of agents is looked at agent by agent.
@@ -131,7 +132,7 @@ app = App(name=app.name, root_agent=root, plugins=[{plugins}])
 """
     ran = doctor(shop := agent(tmp_path, more=more), shop.name)
     assert ran.code == 0
-    assert ("does not attach the guard: start it with --extra_plugins" in ran.out) is noted
+    assert (UNATTACHED in ran.out) is noted
 
 
 def test_an_agent_that_does_not_load_is_one_red_line(tmp_path: Path) -> None:
