@@ -9,6 +9,8 @@ import pytest
 
 from tests.e2e.command import Ran, backstop, refused
 
+UNATTACHED = "its code does not attach the guard: start it with --extra_plugins backstop.Plugin"
+
 CONFIG = """\
 version: 1
 agents:
@@ -31,8 +33,6 @@ class Never(BaseLlm):
 class Greedy(BasePlugin):
     async def on_user_message_callback(self, **_):
         return types.Content(role="user", parts=[types.Part(text="hello")])
-UNATTACHED = "its code does not attach the guard: start it with --extra_plugins backstop.Plugin"
-
 
 def pay(order: str) -> str:
     "Pays."
