@@ -32,7 +32,7 @@ def serve_function(
     Raises `EffectRefused` where the call cannot be guarded.
     """
     if (learn := _to_learn(station, run)) is not None:
-        _learned(tool, learn)
+        _learned(tool, learn, attempt)
     call = _named(station, attempt, tool, arguments)
     if call is None or isinstance(station, Closed):
         return run()
@@ -53,7 +53,7 @@ async def serve_coroutine(
 ) -> Any:
     """What the caller of a coroutine function gets; raises as `serve_function` does."""
     if (learn := _to_learn(station, run)) is not None and isinstance(station, Station):
-        await asked(station.journal.store, partial(_learned, tool, learn))
+        await asked(station.journal.store, partial(_learned, tool, learn, attempt))
     call = _named(station, attempt, tool, arguments)
     if call is None or isinstance(station, Closed):
         return await run()
@@ -79,10 +79,12 @@ def _to_learn(station: Station | Closed, run: Callable[[], Any]) -> Callable[[],
     return partial(learner.learn_function, run.declared)
 
 
-def _learned(tool: str, learn: Callable[[], None]) -> None:
+def _learned(tool: str, learn: Callable[[], None], attempt: Attempt | None) -> None:
     try:
         learn()
     except BackstopError as error:
+        if attempt is not None:
+            attempt.refusals.append(f"{tool}: {error}")
         raise EffectRefused(f"{tool} was not run: {error}") from error
 
 

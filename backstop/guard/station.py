@@ -218,11 +218,11 @@ class Station:
         return run(case.key) if given is _RUN else given
 
     def _case(self, call: Call) -> _Case:
+        # Undecided until told otherwise: an error on the way must hold the cursor.
+        call.attempt.effects[call.named.key] = undecided(call)
         safety = self.safety_of(call.tool)
         if safety.broken and not self.observing:
             raise EffectRefused(f"{call.tool} was not run: {safety.broken}")
-        # Undecided until told otherwise: an error on the way must hold the cursor.
-        call.attempt.effects[call.named.key] = undecided(call)
         return _Case(
             call=call,
             safety=safety,

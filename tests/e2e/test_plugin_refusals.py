@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from backstop.adapters.memory import MemoryStore
 from backstop.core.events import (
     CallAnswered,
+    CursorAdvanced,
     EffectClaimed,
     EffectCommitted,
     EffectInDoubt,
@@ -358,6 +359,8 @@ def test_what_is_declared_and_cannot_be_relied_on_refuses_the_tools_effects(till
     )
     assert till.sent == []
     assert "shop:Gone" in told(events, "pay")[0]["reason"]
+    # What was refused is not done: nobody moves past it, and a message comes again.
+    assert not any(isinstance(row, CursorAdvanced) for row in store.read())
 
 
 # --- tracing ---
