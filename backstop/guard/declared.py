@@ -43,11 +43,15 @@ def _lies_in(file: str | None, folder: Path) -> bool:
 
 @dataclass(kw_only=True, eq=False)
 class Tools:
-    """The tools of one agent: `configured` and `vouched` by the configuration, `found` in code."""
+    """The tools of one agent: `configured` and `vouched` by the configuration, `found` in code.
+
+    `shared` are names that several tools bear whose code differs.
+    """
 
     configured: Mapping[str, Declaration] = field(default_factory=dict)
     vouched: Mapping[str, Safety] = field(default_factory=dict)
     found: Iterable[Declared] = ()
+    shared: frozenset[str] = frozenset()
     _known: dict[str, Safety] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -81,6 +85,11 @@ class Tools:
         return self._known[tool]
 
     def _safety_of(self, tool: str) -> Safety:
+        if tool in self.shared:
+            return Safety(
+                broken=f"several tools are called {tool}, and do different things: one would be "
+                "answered with what another did; give one another name"
+            )
         vouched = self.vouched.get(tool, NO_SAFETY)
         said = [one for one in self.found if one.tool == tool]
         if not said or vouched.broken:
@@ -105,13 +114,16 @@ class _Safeties(Mapping[str, Safety]):
         self._tools = tools
 
     def __getitem__(self, tool: str) -> Safety:
-        if tool in self._tools.vouched or any(one.tool == tool for one in self._tools.found):
-            return self._tools.safety_of(tool)
+        tools = self._tools
+        known = tool in tools.vouched or tool in tools.shared
+        if known or any(one.tool == tool for one in tools.found):
+            return tools.safety_of(tool)
         raise KeyError(tool)
 
     def __iter__(self) -> Iterator[str]:
         tools = self._tools
-        return iter(dict.fromkeys([*tools.vouched, *(one.tool for one in tools.found)]))
+        found = (one.tool for one in tools.found)
+        return iter(dict.fromkeys([*tools.vouched, *tools.shared, *found]))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -187,7 +187,17 @@ def _tools(agent: Agent, survey: Survey) -> Tools:
         said[name] = declared if declared.schema else _with_schema(declared, schema)
     assert agent.path is not None  # noqa: S101 - for the type checker
     code = {one.home: one for one in (*functions_of(agent.path), *survey.said)}
-    return Tools(configured=said, vouched=vouched_for(agent), found=code.values())
+    return Tools(
+        configured=said, vouched=vouched_for(agent), found=code.values(), shared=_shared(survey)
+    )
+
+
+def _shared(survey: Survey) -> frozenset[str]:
+    """Names of tools that different code stands behind: their effects would share keys (K26)."""
+    codes: dict[str, set[str]] = {}
+    for told in _called(survey):
+        codes.setdefault(told["tool"], set()).add(told["code"])
+    return frozenset(name for name, known in codes.items() if len(known - {""}) > 1)
 
 
 def _with_schema(declared: Declaration, schema: dict[str, Any]) -> Declaration:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.adk.agents import SequentialAgent
+from google.adk.agents import LlmAgent, SequentialAgent
 from google.adk.apps.app import ResumabilityConfig
 
 from backstop.cli.ledgers import verify
@@ -29,7 +29,7 @@ from backstop.guard.effect import effect
 from backstop.guard.resolving import Word, resolve
 from backstop.ports import Claim
 from backstop.wiring.stores import find_store
-from tests.e2e.till import CONFIG, Till, calls, says, told, words
+from tests.e2e.till import CONFIG, Scripted, Till, calls, says, told, words
 
 # The framework warns about its own experimental features.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -274,3 +274,33 @@ def test_whoever_checks_the_ledger_is_told_what_may_be_out_twice(tmp_path: Path)
     file = tmp_path / "till.jsonl"
     file.write_bytes(b"".join(seal_lines(till.header(), till.events())))
     assert "0 side effects, 1 may be out twice, 1 run" in verify(file, agent=None)
+
+
+def test_k26_tools_of_two_agents_that_share_a_name_and_no_code_are_refused(tmp_path: Path) -> None:
+    """K26: one was answered with what the other did, and never ran."""
+    till = Till(folder=tmp_path)
+
+    def crm() -> Any:
+        def start(order: str) -> str:
+            """Creates a customer."""
+            till.sent.append(f"customer {order}")
+            return order
+
+        return start
+
+    def billing() -> Any:
+        def start(order: str) -> str:
+            """Creates a bill."""
+            till.sent.append(f"bill {order}")
+            return order
+
+        return start
+
+    agents = [
+        LlmAgent(name=name, model=Scripted(model="m", lines=[START, says("x")]), tools=[tool])
+        for name, tool in (("crm", crm()), ("billing", billing()))
+    ]
+    events = till.chat(SequentialAgent(name="till_flow", sub_agents=agents), "go")
+    assert till.sent == []
+    assert [answer["backstop"] for answer in told(events, "start")] == ["refused"] * 2
+    assert till.rows(CursorAdvanced) == []
