@@ -87,6 +87,14 @@ def test_what_tells_of_the_subject_goes_and_what_holds_the_ledger_together_stays
     assert runs_erased(found.events) == {"r1": 2}
 
 
+def test_a_line_that_a_store_holds_in_two_places_is_one_row() -> None:
+    eraser = Eraser(whom("ana@example.org"))
+    claimed = next(line for line in scenario(STORY).sealed().split(b"\n") if b"ana@" in line)
+    eraser.look(claimed)
+    assert eraser.erased(claimed) == eraser.erased(claimed)
+    assert sum(eraser.rows.values()) == 1
+
+
 def test_a_ledger_without_the_subject_is_what_it_was() -> None:
     source = scenario(STORY)
     data = b"".join(erase_lines(lambda: [source.sealed()], Eraser(whom("eve")), name="l"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from backstop.core.erasure import ERASED
 from backstop.core.history import Outcome
 from backstop.core.intents import Answered, RunReplayed
 from backstop.core.verdict import Coverage, Decision, LedgerFacts, Policy, cover, decide
@@ -17,6 +18,17 @@ def test_g1_asked_before_every_record_of_it_the_first_record_is_meant() -> None:
     result = compared([out(ACME, step="s2"), out(ACME, step="s3")], [ask(ACME, step="s1")])
     assert found(result) == ["MUTATED moved earlier", "MISSING dropped"]
     assert [one.step for one in result.divergences] == ["s1", "s3"]
+
+
+def test_an_erased_call_of_another_fingerprint_is_mutated_and_shows_that_it_was_erased() -> None:
+    """Its key is still known, so it is the same target; what went out nobody can say."""
+    recorded = out(ACME)
+    recorded.args = ERASED
+    result = compared([recorded], [ask(call("pay", vendor="acme", amount=12))])
+    assert found(result) == ["MUTATED changed"]
+    (half,) = [one.recorded for one in result.divergences]
+    assert half is not None
+    assert half.args == {"backstop": "erased"}
 
 
 def test_a3_a_stand_in_does_not_pair_with_another_target_in_another_step() -> None:
