@@ -10,8 +10,9 @@ later, over all that has been decided meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
@@ -140,12 +141,14 @@ class Sessions:
         self._journal = journal
         self._keep = keep
         self._known: dict[str, Course] = {}
+        self._unsaid: list[Callable[[], None]] = []
 
     def begin(self, message: Message) -> Begun:
         """A try at the step that a message is about; opens the run, begins the step if it is new.
 
         Raises what the store raises.
         """
+        self._make_up()
         journal, run = self._journal, message.run
         known = self._known.pop(run, None)  # what fails on the way is read anew
         while True:
@@ -180,12 +183,26 @@ class Sessions:
         """
         attempt = begun.attempt
         if error is not None:
-            self._journal.end(attempt, outcome="error", error=error)
+            self._say_end(attempt, "error", error)
         elif attempt.unfinished is not None:
-            self._journal.end(attempt, outcome="held")
+            self._say_end(attempt, "held")
         else:
-            self._journal.end(attempt, outcome="done")
+            self._say_end(attempt, "done")
             self._advance(begun)
+
+    def _say_end(self, attempt: Attempt, outcome: str, error: Exception | None = None) -> None:
+        say = partial(self._journal.end, attempt, outcome=outcome, error=error)
+        try:
+            say()
+        except BackstopError:
+            self._unsaid.append(say)
+            raise
+
+    def _make_up(self) -> None:
+        """Say what could not be said at its time: no cursor passes an attempt without an end."""
+        while self._unsaid:
+            self._unsaid[-1]()
+            self._unsaid.pop()
 
     def _advance(self, begun: Begun) -> None:
         attempt = begun.attempt

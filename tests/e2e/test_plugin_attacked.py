@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.adk.agents import LlmAgent, SequentialAgent
+from google.adk.agents import BaseAgent, LlmAgent, SequentialAgent
 from google.adk.apps.app import ResumabilityConfig
 
 from backstop.cli.ledgers import verify
@@ -296,7 +296,7 @@ def test_k26_tools_of_two_agents_that_share_a_name_and_no_code_are_refused(tmp_p
 
         return start
 
-    agents = [
+    agents: list[BaseAgent] = [
         LlmAgent(name=name, model=Scripted(model="m", lines=[START, says("x")]), tools=[tool])
         for name, tool in (("crm", crm()), ("billing", billing()))
     ]

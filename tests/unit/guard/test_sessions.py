@@ -20,6 +20,7 @@ from backstop.core.events import (
     StepStarted,
 )
 from backstop.core.identity import Declaration, Namespace
+from backstop.errors import BackstopError
 from backstop.guard.journal import Journal, as_sent
 from backstop.guard.sessions import Message, Sessions, run_name
 
@@ -201,3 +202,25 @@ def test_the_cursor_waits_for_a_message_that_is_still_being_answered() -> None:
     log.end(first)
     log.end(log.begin(message("third", turn="e3")))
     assert [row.cursor for row in rows(store, CursorAdvanced)] == [1, 2, 3]
+
+
+class Hiccup(MemoryStore):
+    """Does not take the next end of an attempt."""
+
+    busy = True
+
+    def append(self, event: Event) -> bool:
+        if self.busy and isinstance(event, AttemptEnded):
+            self.busy = False
+            raise BackstopError("busy", slug="store-busy")
+        return super().append(event)
+
+
+def test_an_end_that_the_store_did_not_take_is_said_later_and_holds_no_cursor_for_ever() -> None:
+    store = Hiccup(clock=Noon())
+    log = Sessions(journal(store))
+    begun = log.begin(message("hi"))
+    with pytest.raises(BackstopError):
+        log.end(begun)
+    log.end(log.begin(message("and", turn="e2")))
+    assert [row.cursor for row in rows(store, CursorAdvanced)] == [1, 2]
