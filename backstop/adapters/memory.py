@@ -80,6 +80,7 @@ class MemoryStore:
         self._events: list[Event] = []
         self._said: set[tuple[str, str]] = set()
         self._records: dict[str, Record] = {}
+        self._claimed_in: dict[tuple[str, str], dict[str, None]] = {}
         self._latest = datetime.min.replace(tzinfo=UTC)
         self._lock = RLock()
 
@@ -171,10 +172,12 @@ class MemoryStore:
             record = self._records.get(key)
             return Phase.ABSENT if record is None else record.life.phase
 
+        step = event.run, event.step
+        claimed = ((key, self._records[key]) for key in self._claimed_in.get(step, ()))
         of_step = [
             (key, record.life.phase)
-            for key, record in self._records.items()
-            if (record.claimed.run, record.claimed.step) == (event.run, event.step)
+            for key, record in claimed
+            if (record.claimed.run, record.claimed.step) == step  # not claimed anew elsewhere
         ]
         undecided(event, of_step, [(key, phase(key)) for key in event.effects])
 
@@ -182,6 +185,8 @@ class MemoryStore:
         record.moved = self._write(event).timestamp()
         record.since = record.since or record.moved
         self._records[event.key] = record
+        if isinstance(event, EffectClaimed):
+            self._claimed_in.setdefault((event.run, event.step), {})[event.key] = None
 
     def _write(self, event: Event) -> datetime:
         # A clock that is put back does not put events back.
