@@ -38,9 +38,24 @@ class GuardPlugin(BasePlugin):
 
     __backstop_guard__: ClassVar[bool] = True
 
+    only_observes: bool = False
+    """Whether it was made to refuse nothing, whatever else is said of its agent."""
+
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._models = ModelRecorder()
+
+    def _is_spare(self, context: Any) -> bool:
+        """Whether another guard of the same run serves it: one that refuses comes first.
+
+        An app may attach one, and its server load one: the run would be told twice.
+        """
+        plugins = context.plugin_manager.plugins
+        guards = [one for one in plugins if isinstance(one, GuardPlugin)]
+        return (
+            len(guards) > 1
+            and min(guards, key=lambda one: (one.only_observes, one.name)) is not self
+        )
 
     async def _station_of(self, context: Any) -> Station | Closed:
         """Where the calls of the run are served that has the framework's `context`."""
@@ -50,6 +65,8 @@ class GuardPlugin(BasePlugin):
 
     async def before_run_callback(self, *, invocation_context: Any) -> Any:
         """Find out to which attempt this run belongs."""
+        if self._is_spare(invocation_context):
+            return
         outer = around()
         if outer is not None:  # a runner within a tool, or within an agent's own code
             hang(outer, invocation_context)
@@ -70,7 +87,7 @@ class GuardPlugin(BasePlugin):
     async def on_event_callback(self, *, invocation_context: Any, event: Any) -> None:
         """Remember what the session holds, for as long as somebody may have to answer it."""
         scope = scope_of(invocation_context)
-        if scope is None:
+        if scope is None or self._is_spare(invocation_context):
             return
         queue = getattr(invocation_context, "_event_queue", None)
         if scope.is_of(invocation_context) and queue is not None:
@@ -89,7 +106,8 @@ class GuardPlugin(BasePlugin):
         scope = scope_of(invocation_context)
         if scope is None or not scope.is_of(invocation_context):
             return
-        await self._over(scope)
+        if not self._is_spare(invocation_context):
+            await self._over(scope)
 
     async def _over(self, scope: Scope, error: Exception | None = None) -> None:
         """A run is over, well or with an error."""
@@ -120,6 +138,8 @@ class GuardPlugin(BasePlugin):
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Arm the model that is about to be asked."""
         asking = callback_context._invocation_context  # noqa: SLF001 - no public way to it
+        if self._is_spare(asking):
+            return
         scope = scope_of(asking)
         attempt = None if scope is None else scope.attempt
         station = None if scope is None else scope.station
@@ -130,6 +150,8 @@ class GuardPlugin(BasePlugin):
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
     ) -> None:
         """Arm the tool that is about to run."""
+        if self._is_spare(tool_context._invocation_context):  # noqa: SLF001 - no public way to it
+            return
         if not is_control(tool):
             arm(tool, self._run)
         elif is_hidden(tool):
@@ -141,6 +163,8 @@ class GuardPlugin(BasePlugin):
         """Record a call that did not reach its tool, and what the framework's own tools said."""
         scope = _scope(tool_context)
         if scope is None or scope.attempt is None or has_reached(tool_context):
+            return
+        if self._is_spare(tool_context._invocation_context):  # noqa: SLF001 - no public way to it
             return
         if not isinstance(scope.station, Closed):
             asked = Asked(tool=tool, args=tool_args, context=tool_context, original=tool.run_async)

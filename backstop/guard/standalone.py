@@ -36,7 +36,7 @@ class SessionPlugin(GuardPlugin):
         """Take the question for the guard's health out of the framework's hands."""
         _move_first(self, invocation_context)
         nonce = asked_by(user_message)
-        if nonce is None:
+        if nonce is None or self._is_spare(invocation_context):
             return None
         vars(invocation_context)[_ASKED] = nonce
         return without_question()
@@ -44,6 +44,8 @@ class SessionPlugin(GuardPlugin):
     async def before_run_callback(self, *, invocation_context: Any) -> Any:
         """Find out to which attempt this run belongs, and begin one if there is none."""
         index = _move_first(self, invocation_context)
+        if self._is_spare(invocation_context):
+            return None
         nonce = vars(invocation_context).get(_ASKED)
         if nonce is not None:
             return answer(await self._health(invocation_context, nonce=nonce, index=index))
@@ -52,7 +54,8 @@ class SessionPlugin(GuardPlugin):
     async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
         """The run failed, and so did its attempt."""
         scope = scope_of(invocation_context)
-        if scope is not None and scope.is_of(invocation_context):
+        spare = self._is_spare(invocation_context)
+        if scope is not None and scope.is_of(invocation_context) and not spare:
             await self._over(scope, error)
 
     async def _health(self, context: Any, *, nonce: str, index: int) -> Health:

@@ -82,7 +82,8 @@ def _check_agent(folder: Path, *, config: Path | None, nonce: str) -> Iterator[C
     guard = Plugin(name="backstop.Plugin", config=config)
     # A server appends it, and it moves to the front in its first run; here it has none before
     # the question, which a plugin that rewrites messages could turn into one for the model.
-    whole = app.model_copy(update={"plugins": [guard, *app.plugins]})
+    others = [one for one in app.plugins if not is_guard(one)]  # one guard serves a run
+    whole = app.model_copy(update={"plugins": [guard, *others]})
     try:
         events = asyncio.run(_asked(whole, question(nonce)))
     except Exception as error:  # noqa: BLE001 - whatever stands before the guard

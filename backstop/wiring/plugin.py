@@ -69,6 +69,7 @@ class Plugin(SessionPlugin):
         self._config: Config | None = None
         self._settings = Settings()
         self._why = ""
+        self.only_observes = mode == "observe"
         try:
             said = settings_from(
                 os.environ if mode is None else {**os.environ, "BACKSTOP_MODE": mode}

@@ -28,6 +28,7 @@ from backstop.errors import BackstopError
 from backstop.guard.effect import effect
 from backstop.guard.resolving import Word, resolve
 from backstop.ports import Claim
+from backstop.wiring.plugin import Plugin
 from backstop.wiring.stores import find_store
 from tests.e2e.till import CONFIG, Scripted, Till, calls, says, told, words
 
@@ -304,3 +305,18 @@ def test_k26_tools_of_two_agents_that_share_a_name_and_no_code_are_refused(tmp_p
     assert till.sent == []
     assert [answer["backstop"] for answer in told(events, "start")] == ["refused"] * 2
     assert till.rows(CursorAdvanced) == []
+
+
+@pytest.mark.parametrize("mode", ["guard", "observe"])
+def test_of_two_guards_of_one_run_one_serves_it_and_one_that_refuses_comes_first(
+    tmp_path: Path, mode: str
+) -> None:
+    """The app attaches one, and the server that it runs on loads another."""
+    till = Till(folder=tmp_path)
+    another = Plugin("a", config=tmp_path / "backstop.yaml", mode=mode)
+    guards = [till.plugin(), another]
+    events = till.chat(till.agent(PAY, says("x"), PAY, says("y")), "pay", "pay", plugins=guards)
+    assert till.sent == [("7", 10)]
+    assert told(events, "pay") == [{"paid": "7", "amount": 10}] * 2
+    assert len(till.rows(AttemptStarted)) == 2
+    till.verified()
