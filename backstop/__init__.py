@@ -18,7 +18,7 @@ if _typing.TYPE_CHECKING:
     from backstop.core.ledgerfile import Ledger
     from backstop.core.verdict import Verdict
     from backstop.errors import BackstopError
-    from backstop.guard.capability import DidNotHappen, Happened, Unknown, keyed, probe
+    from backstop.guard.claims.capability import DidNotHappen, Happened, Unknown, keyed, probe
     from backstop.guard.effect import effect
     from backstop.guard.results import Conflict, Failed, Held, InDoubt, Refused
     from backstop.wiring.plugin import Plugin
@@ -54,21 +54,21 @@ _HOMES: _typing.Final = {
     "BackstopError": "backstop.errors",
     "Conflict": "backstop.guard.results",
     "Declaration": "backstop.core.identity",
-    "DidNotHappen": "backstop.guard.capability",
+    "DidNotHappen": "backstop.guard.claims.capability",
     "Failed": "backstop.guard.results",
-    "Happened": "backstop.guard.capability",
+    "Happened": "backstop.guard.claims.capability",
     "Held": "backstop.guard.results",
     "InDoubt": "backstop.guard.results",
     "Namespace": "backstop.core.identity",
     "Plugin": "backstop.wiring.plugin",
     "Refused": "backstop.guard.results",
     "Rules": "backstop.core.keying",
-    "Unknown": "backstop.guard.capability",
+    "Unknown": "backstop.guard.claims.capability",
     "canonical": "backstop.core.canon",
     "compare": "backstop.core.divergence",
     "effect": "backstop.guard.effect",
-    "keyed": "backstop.guard.capability",
-    "probe": "backstop.guard.capability",
+    "keyed": "backstop.guard.claims.capability",
+    "probe": "backstop.guard.claims.capability",
 }
 
 

@@ -13,8 +13,8 @@ from backstop.core.canon import NotCanonical, canonical, parse
 from backstop.core.events import NOTHING
 from backstop.core.fenced import out_twice
 from backstop.errors import UsageError
-from backstop.guard.resolving import SHOWN, Outcome, Word, may_run
-from backstop.guard.resolving import resolve as decide
+from backstop.guard.claims.resolving import SHOWN, Outcome, Word, may_run
+from backstop.guard.claims.resolving import resolve as decide
 from backstop.reports.effects import Listing, is_ambiguous, render, render_json
 from backstop.reports.escape import plain
 

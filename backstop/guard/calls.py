@@ -15,9 +15,9 @@ from backstop.core.events import CallBlocked, EffectClaimed, Failure, ToolRead
 from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
 from backstop.core.redaction import NO_KEY, NoRedactionKey, Redaction
 from backstop.errors import IdentityError
-from backstop.guard.desk import NotKept, Produced
+from backstop.guard.claims.desk import NotKept, Produced
+from backstop.guard.claims.safety import NO_SAFETY, Safety
 from backstop.guard.journal import Attempt, Journal, raw
-from backstop.guard.safety import NO_SAFETY, Safety
 from backstop.ports import Answer, Held, InDoubt
 
 

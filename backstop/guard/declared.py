@@ -16,9 +16,9 @@ import msgspec
 from backstop.adk.schema import schema_of_function
 from backstop.core.identity import Declaration, Scope, completed
 from backstop.errors import UsageError
-from backstop.guard.capability import Keyed, Probe, seconds
+from backstop.guard.claims.capability import Keyed, Probe, seconds
+from backstop.guard.claims.safety import LEASE_S, NO_SAFETY, Safety
 from backstop.guard.effect import Declared, declarations, declared_by
-from backstop.guard.safety import LEASE_S, NO_SAFETY, Safety
 
 
 def functions_of(folder: Path) -> Iterator[Declared]:

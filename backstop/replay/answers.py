@@ -16,10 +16,11 @@ import msgspec
 
 from backstop.core.canon import Json, NotCanonical, canonical, parse
 from backstop.core.events import RequestDigests
-from backstop.core.history import RecordedRun, Row, Step
+from backstop.core.history import Row
 from backstop.core.intents import Answered, Intent, Pass
 from backstop.core.keying import Rules
 from backstop.core.redaction import NO_KEY, NoRedactionKey, Redaction
+from backstop.core.runs import RecordedRun, Step
 from backstop.errors import WireError
 from backstop.replay.calls import CallRecord, Told, known_calls, nested_calls
 from backstop.replay.keyed import Ask, Known, key_ask

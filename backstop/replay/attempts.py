@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from backstop.core.history import Row, Step
+from backstop.core.history import Row
+from backstop.core.runs import Step
 
 First: TypeAlias = tuple[str, str, str]
 

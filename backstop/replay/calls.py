@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from backstop.core.canon import canonical
-from backstop.core.history import Outcome, Read, Row, Step
+from backstop.core.history import Outcome, Row
 from backstop.core.identity import Identified
 from backstop.core.intents import Answered
 from backstop.core.keying import Rules
 from backstop.core.pairing import Rank, Side, rank
+from backstop.core.runs import Read, Step
 from backstop.replay.attempts import began_anew
 from backstop.replay.keyed import Ask, Known
 

@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from backstop.core.canon import short
-from backstop.core.history import RecordedRun, Step
 from backstop.core.intents import Pass
+from backstop.core.runs import RecordedRun, Step
 from backstop.errors import SandboxError, WireError
 from backstop.ports import Conversation
 from backstop.replay.answers import Answers

@@ -16,7 +16,8 @@ from typing import TypeAlias
 import msgspec
 
 from backstop.core.events import ModelAnswered
-from backstop.core.history import Call, Outcome, RecordedRun, Row, Step
+from backstop.core.history import Outcome, Row
+from backstop.core.runs import Call, RecordedRun, Step
 from backstop.replay.attempts import began_anew
 
 Told: TypeAlias = dict[str, object]

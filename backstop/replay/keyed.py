@@ -14,7 +14,7 @@ from functools import cached_property
 import msgspec
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse
-from backstop.core.history import Outcome, Read, Row, Step
+from backstop.core.history import Outcome, Row
 from backstop.core.identity import (
     Declaration,
     Identified,
@@ -26,6 +26,7 @@ from backstop.core.identity import (
 )
 from backstop.core.keying import Rules
 from backstop.core.pairing import Side
+from backstop.core.runs import Read, Step
 from backstop.errors import IdentityError
 from backstop.replay.wire import ToolSeen
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from backstop.core.audit import calls_of
 from backstop.core.events import ModelAnswered, RequestDigests
-from backstop.core.history import Step
+from backstop.core.runs import Step
 from backstop.replay.attempts import began_anew
 
 

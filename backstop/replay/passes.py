@@ -15,8 +15,8 @@ import msgspec
 
 from backstop.core.canon import parse
 from backstop.core.events import RequestDigests
-from backstop.core.history import RecordedRun, Step
 from backstop.core.intents import Intent, Pass, RunReplayed
+from backstop.core.runs import RecordedRun, Step
 from backstop.replay.answers import Answers, Recording
 from backstop.replay.driver import Played
 from backstop.replay.models import Drift

@@ -12,8 +12,9 @@ from typing import Final
 import msgspec
 
 from backstop.core.events import NOTHING, Failure, ToolRead
-from backstop.core.history import Outcome, Row, Step
+from backstop.core.history import Outcome, Row
 from backstop.core.intents import Answered
+from backstop.core.runs import Step
 from backstop.replay.calls import Told
 from backstop.replay.keyed import Known
 from backstop.replay.wire import IntentReply

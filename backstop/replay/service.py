@@ -15,11 +15,12 @@ from pathlib import Path
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, parse
 from backstop.core.erasure import runs_erased
 from backstop.core.events import Event, Header, RequestDigests, RunOpened
-from backstop.core.history import Outcome, RecordedRun, Row, Step, recorded_runs
+from backstop.core.history import Outcome, Row
 from backstop.core.identity import Declaration, Namespace, Scope
 from backstop.core.intents import INTENTS_FORMAT, Intent, IntentsHeader, RunReplayed
 from backstop.core.keying import Rules
 from backstop.core.redaction import Redaction, RedactionKey
+from backstop.core.runs import RecordedRun, Step, recorded_runs
 from backstop.errors import BackstopError
 from backstop.ports import Sandbox
 from backstop.replay.answers import Answers, Recording

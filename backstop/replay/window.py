@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from backstop.core.history import RecordedRun
+from backstop.core.runs import RecordedRun
 from backstop.replay.wire import Ready
 
 RECENT: Final = 64

@@ -1,7 +1,7 @@
 """Is the guard there? Asked of a running server, or of an agent's folder as a server loads it.
 
 The question goes in at the front door, as a message, and only a loaded guard can answer it
-(`backstop.guard.health`); no model is asked, no tool runs, nothing is recorded.
+(`backstop.guard.plugin.health`); no model is asked, no tool runs, nothing is recorded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from google.genai import types
 
 from backstop.adapters.apiserver import ApiServer, NotAnswered
 from backstop.errors import BackstopError
-from backstop.guard.health import Health, heard, question
+from backstop.guard.plugin.health import Health, heard, question
 from backstop.replay.harness.survey import Survey, is_guard
 from backstop.wiring.plugin import Plugin
 

@@ -28,10 +28,10 @@ from backstop.adk.control import is_control
 from backstop.config import Config
 from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
-from backstop.guard.health import Health
-from backstop.guard.scope import Closed
-from backstop.guard.standalone import SessionPlugin
-from backstop.guard.station import Station
+from backstop.guard.plugin.health import Health
+from backstop.guard.plugin.scope import Closed
+from backstop.guard.plugin.standalone import SessionPlugin
+from backstop.guard.plugin.station import Station
 from backstop.wiring.station import (
     Settings,
     agent_of,

@@ -9,8 +9,8 @@ from typing import Any
 
 from backstop.config import Agent, Vouched
 from backstop.errors import ConfigError
-from backstop.guard.capability import Capability, Keyed, Probe
-from backstop.guard.safety import LEASE_S, Safety
+from backstop.guard.claims.capability import Capability, Keyed, Probe
+from backstop.guard.claims.safety import LEASE_S, Safety
 
 
 def vouched_for(agent: Agent) -> Mapping[str, Safety]:

@@ -24,11 +24,11 @@ from backstop.core.events import FORMAT, Header
 from backstop.core.identity import Declaration
 from backstop.core.redaction import redacted_fields
 from backstop.errors import ConfigError
+from backstop.guard.claims.safety import NO_SAFETY
 from backstop.guard.declared import Tools, functions_of
 from backstop.guard.effect import Declared, declared_by
 from backstop.guard.journal import Journal
-from backstop.guard.safety import NO_SAFETY
-from backstop.guard.station import Station
+from backstop.guard.plugin.station import Station
 from backstop.ports import Store
 from backstop.replay.harness.survey import Survey
 from backstop.wiring.redacting import redaction_key

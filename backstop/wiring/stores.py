@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from backstop.adapters.sqlite_file import Durability
+from backstop.adapters.sqlite.file import Durability
 from backstop.clock import SystemClock
 from backstop.core.events import Header
 from backstop.errors import ConfigError, MissingExtra
@@ -38,7 +38,7 @@ def _opened(url: str, header: Header | None, agent: str, clock: Clock) -> Store:
     parts = urlsplit(url)
     match parts.scheme:
         case "sqlite":
-            from backstop.adapters.sqlite import SqliteStore
+            from backstop.adapters.sqlite.store import SqliteStore
 
             return SqliteStore(
                 _file(url, parts),

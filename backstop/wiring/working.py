@@ -18,10 +18,10 @@ from backstop.adapters.pubsub import Inbox, Place
 from backstop.clock import SystemClock
 from backstop.config import Agent
 from backstop.errors import ConfigError, MissingExtra, UsageError
-from backstop.guard.attendance import Attendance
-from backstop.guard.recorder import GuardPlugin
-from backstop.guard.station import Station
-from backstop.guard.worker import Worker
+from backstop.guard.plugin.recorder import GuardPlugin
+from backstop.guard.plugin.station import Station
+from backstop.guard.workers.attendance import Attendance
+from backstop.guard.workers.worker import Worker
 from backstop.ports import Delivery, Handled
 from backstop.wiring.station import Settings, open_station
 

@@ -27,7 +27,7 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.genai import types
 
 from backstop.guard.journal import Journal
-from backstop.guard.recorder import RecordingPlugin
+from backstop.guard.plugin.recorder import RecordingPlugin
 from benchmarks.guard.disk import sync_ms
 from benchmarks.guard.ours import journal_of, opened
 from benchmarks.guard.work import TOOL, Order, Place, order, tool

@@ -10,11 +10,11 @@ from backstop.clock import SystemClock
 from backstop.core.canon import CANON_VERSION
 from backstop.core.events import FORMAT, Header
 from backstop.core.identity import Declaration, Namespace
-from backstop.guard.capability import DidNotHappen, Found, Happened, probe
+from backstop.guard.claims.capability import DidNotHappen, Found, Happened, probe
+from backstop.guard.claims.safety import Safety
 from backstop.guard.effect import effect, install
 from backstop.guard.journal import Attempt, Journal
-from backstop.guard.recorder import RecordingPlugin
-from backstop.guard.safety import Safety
+from backstop.guard.plugin.recorder import RecordingPlugin
 from backstop.ports import LedgerStore
 from backstop.wiring.stores import open_store
 from benchmarks.guard.work import RUN, TOOL, Guarded, Order, Place, Unfinished, order, tool

@@ -27,7 +27,7 @@ def opened(run: Run, folder: Path) -> Store:
     header = Header(format=FORMAT, agent=AGENT, canon=CANON_VERSION, guarded=True)
     is_alive = None if run.owners_seen else _nobody_can_see
     if run.kept is Kept.SQLITE:
-        from backstop.adapters.sqlite import SqliteStore
+        from backstop.adapters.sqlite.store import SqliteStore
 
         return SqliteStore(
             folder / "ledger.db",

@@ -18,7 +18,7 @@ import msgspec
 
 from backstop.core.events import CursorAdvanced, EffectClaimed, Event, Header
 from backstop.errors import BackstopError
-from backstop.guard.capability import (
+from backstop.guard.claims.capability import (
     Capability,
     DidNotHappen,
     Found,
@@ -27,8 +27,8 @@ from backstop.guard.capability import (
     keyed,
     probe,
 )
-from backstop.guard.claim import perform_now
-from backstop.guard.desk import Produced
+from backstop.guard.claims.claim import perform_now
+from backstop.guard.claims.desk import Produced
 from backstop.ports import Answer, Claim, InDoubt, Recorded, Settlement, Store
 from benchmarks.hammer.plan import POINTS, Mode, Run
 from benchmarks.hammer.stores import STEP, key_of, opened

@@ -32,7 +32,7 @@ from backstop.core.events import EffectCommitted, EffectResolved, Header, RunClo
 from backstop.core.ledgerverify import verify
 from backstop.core.sealing import seal_lines
 from backstop.errors import BackstopError
-from backstop.guard.ticks import course
+from backstop.guard.workers.ticks import course
 from backstop.ports import Store
 from backstop.wiring.stores import open_store
 from examples.vendor_onboarding.demo_cast import Cast, Died, working

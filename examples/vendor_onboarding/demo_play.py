@@ -16,7 +16,7 @@ import msgspec
 from backstop.adapters.pubsub import Outbox
 from backstop.core.events import NOTHING
 from backstop.core.lifecycle import Phase
-from backstop.guard.resolving import Word, may_run, resolve
+from backstop.guard.claims.resolving import Word, may_run, resolve
 from backstop.ports import Standing, Store
 from examples.vendor_onboarding.demo_cast import Cast
 from examples.vendor_onboarding.demo_truth import Deed, Truth, deed

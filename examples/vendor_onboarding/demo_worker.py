@@ -30,11 +30,11 @@ from backstop.adapters.pubsub import Inbox, Place
 from backstop.clock import SystemClock
 from backstop.core.identity import Namespace
 from backstop.errors import BackstopError
-from backstop.guard.attendance import Attendance
+from backstop.guard.claims.safety import Safety
 from backstop.guard.journal import Journal
-from backstop.guard.recorder import RecordingPlugin
-from backstop.guard.safety import Safety
-from backstop.guard.worker import Worker
+from backstop.guard.plugin.recorder import RecordingPlugin
+from backstop.guard.workers.attendance import Attendance
+from backstop.guard.workers.worker import Worker
 from backstop.ports import Delivery, Done, Handled, Records
 from backstop.wiring.stores import open_store
 from backstop.wiring.working import sessions_beside

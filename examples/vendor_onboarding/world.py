@@ -29,7 +29,7 @@ from backstop.core.events import (
     Event,
 )
 from backstop.guard.journal import Attempt, Journal, raw
-from backstop.guard.recorder import RecordingPlugin
+from backstop.guard.plugin.recorder import RecordingPlugin
 from backstop.ports import Answer, Claim, LedgerStore, Settlement
 from examples.vendor_onboarding.story import (
     APPROVED_AFTER,

@@ -30,9 +30,9 @@ from backstop.core.identity import Declaration, Namespace
 from backstop.core.ledgerfile import Ledger, read
 from backstop.core.sealing import seal_lines
 from backstop.guard import effect
-from backstop.guard.desk import NoEffectOn
+from backstop.guard.claims.desk import NoEffectOn
 from backstop.guard.journal import Attempt, Journal
-from backstop.guard.recorder import RecordingPlugin
+from backstop.guard.plugin.recorder import RecordingPlugin
 
 Answers: TypeAlias = Mapping[str, Sequence[object]]
 """By agent, what its model answers in turn: parts, or several responses of one request."""

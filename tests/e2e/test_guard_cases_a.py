@@ -51,7 +51,7 @@ from backstop.core.events import (
     ModelAnswered,
 )
 from backstop.core.lifecycle import Phase
-from backstop.guard.resolving import Word, resolve
+from backstop.guard.claims.resolving import Word, resolve
 from backstop.wiring.stores import find_store
 from tests.e2e.till import Scripted, Till, calls, says, told, words
 

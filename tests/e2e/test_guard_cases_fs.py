@@ -50,11 +50,11 @@ from backstop.core.events import (
 from backstop.core.identity import Declaration, Namespace
 from backstop.core.lifecycle import Life, Phase
 from backstop.errors import BackstopError
-from backstop.guard.capability import DidNotHappen, keyed, probe
+from backstop.guard.claims.capability import DidNotHappen, keyed, probe
+from backstop.guard.claims.safety import Safety
 from backstop.guard.effect import effect
 from backstop.guard.journal import Journal
-from backstop.guard.recorder import RecordingPlugin
-from backstop.guard.safety import Safety
+from backstop.guard.plugin.recorder import RecordingPlugin
 from backstop.ports import Answer, Claim, Held, Liveness, Settlement
 from tests.e2e.till import Scripted, Till, calls, says, told, words
 

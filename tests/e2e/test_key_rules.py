@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.adk.workflow import START, Workflow
 
-from backstop.adapters.sqlite import SqliteStore
+from backstop.adapters.sqlite.store import SqliteStore
 from backstop.clock import SystemClock
 from backstop.core import ledgerfile
 from backstop.core.canon import CANON_VERSION
@@ -20,12 +20,12 @@ from backstop.core.ledgerfile import Ledger
 from backstop.core.sealing import seal_lines
 from backstop.core.verdict import Decision
 from backstop.guard.calls import Call, intent_of, name_call
-from backstop.guard.capability import keyed
-from backstop.guard.claim import perform_now
-from backstop.guard.desk import Produced
+from backstop.guard.claims.capability import keyed
+from backstop.guard.claims.claim import perform_now
+from backstop.guard.claims.desk import Produced
+from backstop.guard.claims.oldkeys import OldKeys
 from backstop.guard.effect import effect
 from backstop.guard.journal import Attempt, Journal, raw
-from backstop.guard.oldkeys import OldKeys
 from backstop.ports import Answer, Held, Recorded
 from tests.e2e.replaying import findings, replayed, verdict
 from tests.e2e.studio import Studio, called, said

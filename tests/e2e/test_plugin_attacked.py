@@ -25,8 +25,8 @@ from backstop.core.events import (
 )
 from backstop.core.sealing import seal_lines
 from backstop.errors import BackstopError
+from backstop.guard.claims.resolving import Word, resolve
 from backstop.guard.effect import effect
-from backstop.guard.resolving import Word, resolve
 from backstop.ports import Claim
 from backstop.wiring.plugin import Plugin
 from backstop.wiring.stores import find_store

@@ -31,14 +31,14 @@ from backstop.core.events import (
 )
 from backstop.core.identity import Declaration, Namespace
 from backstop.errors import BackstopError
-from backstop.guard.capability import downstream_key, keyed
+from backstop.guard.claims.capability import downstream_key, keyed
+from backstop.guard.claims.safety import Safety
 from backstop.guard.effect import effect
 from backstop.guard.journal import Journal
-from backstop.guard.recorder import RecordingPlugin
-from backstop.guard.safety import Safety
-from backstop.guard.scope import Closed
-from backstop.guard.standalone import SessionPlugin
-from backstop.guard.station import Station
+from backstop.guard.plugin.recorder import RecordingPlugin
+from backstop.guard.plugin.scope import Closed
+from backstop.guard.plugin.standalone import SessionPlugin
+from backstop.guard.plugin.station import Station
 from backstop.ports import Answer, Claim, Recorded, Settlement, Standing
 from tests.e2e.till import Till, calls, says, told
 

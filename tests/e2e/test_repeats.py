@@ -15,7 +15,7 @@ from backstop.core.identity import Declaration
 from backstop.core.ledgerfile import Ledger
 from backstop.core.sealing import seal_lines
 from backstop.core.verdict import Decision
-from backstop.guard.capability import downstream_key
+from backstop.guard.claims.capability import downstream_key
 from tests.e2e.replaying import findings, replayed, verdict
 from tests.e2e.studio import Studio, called, said
 

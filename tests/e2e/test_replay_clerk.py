@@ -30,7 +30,7 @@ from backstop.core.redaction import RedactionKey
 from backstop.core.sealing import seal_lines
 from backstop.core.verdict import Decision
 from backstop.guard.journal import Journal
-from backstop.guard.recorder import RecordingPlugin
+from backstop.guard.plugin.recorder import RecordingPlugin
 from tests.e2e.replaying import findings, replayed, verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore")

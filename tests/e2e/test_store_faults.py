@@ -26,8 +26,8 @@ from backstop.core.events import (
 )
 from backstop.core.lifecycle import Lives
 from backstop.errors import BackstopError, StaleClaim
-from backstop.guard.claim import perform, perform_now
-from backstop.guard.desk import Produced
+from backstop.guard.claims.claim import perform, perform_now
+from backstop.guard.claims.desk import Produced
 from backstop.ports import Claim, Held, Recorded
 from tests.emulators import firestore, fresh_name
 from tests.faults.proxy import Fault, Proxy, proxy_to

@@ -32,10 +32,10 @@ from backstop.core.events import (
 from backstop.core.identity import Namespace
 from backstop.core.ledgerverify import verify
 from backstop.core.sealing import seal_lines
-from backstop.guard.attendance import Attendance
 from backstop.guard.journal import Journal
-from backstop.guard.recorder import RecordingPlugin
-from backstop.guard.worker import Worker
+from backstop.guard.plugin.recorder import RecordingPlugin
+from backstop.guard.workers.attendance import Attendance
+from backstop.guard.workers.worker import Worker
 from backstop.ports import Delivery, Done, Handled
 from examples.vendor_onboarding.record import AGENT, HERE, declared, header, staged
 from examples.vendor_onboarding.v1 import agent

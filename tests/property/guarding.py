@@ -18,7 +18,7 @@ import msgspec
 from backstop.adapters.memory import MemoryStore
 from backstop.core.events import EffectClaimed, EffectResolved, Event, Header
 from backstop.core.lifecycle import Phase
-from backstop.guard.capability import (
+from backstop.guard.claims.capability import (
     Capability,
     DidNotHappen,
     Found,
@@ -27,8 +27,8 @@ from backstop.guard.capability import (
     keyed,
     probe,
 )
-from backstop.guard.claim import perform
-from backstop.guard.desk import Produced
+from backstop.guard.claims.claim import perform
+from backstop.guard.claims.desk import Produced
 from backstop.ports import Answer, Claim, Settlement, Standing
 
 SETTLE_S: Final = 30

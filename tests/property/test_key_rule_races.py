@@ -17,7 +17,7 @@ import pytest
 
 from backstop.core.events import EffectClaimed, Event
 from backstop.core.ledgerverify import verify
-from backstop.guard.desk import Produced
+from backstop.guard.claims.desk import Produced
 from backstop.ports import Answer, Claim, Held, InDoubt, Recorded, Settlement
 from tests.unit.guard.keyrules import PLAIN, SLUG, Version, World
 

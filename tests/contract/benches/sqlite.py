@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from backstop.adapters.sqlite import SqliteStore
+from backstop.adapters.sqlite.store import SqliteStore
 from backstop.core.events import Header
 from tests.contract.bench import AGENT, Bench, Owners, SteppingClock, header
 

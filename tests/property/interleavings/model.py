@@ -3,7 +3,7 @@
 Theory of operation: deliveries of one tick take the steps of the protocol one at a time, in
 every order. Each may crash between any two steps (its broker delivers again, to a new
 incarnation), and a pause is a step that is not taken for long. What a step does to the record
-is ruled by `backstop.adapters.records` and `backstop.guard.capability`, so that the search
+is ruled by `backstop.adapters.records` and `backstop.guard.claims.capability`, so that the search
 checks them and no copy. The world knows how often the effect truly happened. A request that
 was sent may be lost, or land late, after whoever sent it is gone; it lands within the settle
 time, so the clock passes that only when none is on its way.
@@ -40,7 +40,7 @@ from backstop.core.events import (
 )
 from backstop.core.lifecycle import Phase
 from backstop.errors import BackstopError
-from backstop.guard.capability import (
+from backstop.guard.claims.capability import (
     Capability,
     DidNotHappen,
     Found,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from backstop.adapters.sqlite import SqliteStore
+from backstop.adapters.sqlite.store import SqliteStore
 from backstop.clock import SystemClock
 from backstop.core.events import Header
 from tests.contract.bench import AGENT, header

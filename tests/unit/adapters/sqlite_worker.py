@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from backstop.adapters.sqlite import SqliteStore
+from backstop.adapters.sqlite.store import SqliteStore
 from backstop.clock import SystemClock
 from backstop.ports import Claim
 from tests.contract.bench import AGENT, header

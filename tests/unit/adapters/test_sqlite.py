@@ -14,8 +14,8 @@ from threading import Barrier, Thread
 
 import pytest
 
-from backstop.adapters.sqlite import SqliteStore
-from backstop.adapters.sqlite_file import Durability
+from backstop.adapters.sqlite.file import Durability
+from backstop.adapters.sqlite.store import SqliteStore
 from backstop.clock import SystemClock
 from backstop.core.canon import CANON_VERSION
 from backstop.core.events import (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from backstop.adapters.sqlite import SqliteStore
+from backstop.adapters.sqlite.store import SqliteStore
 from backstop.core.events import CallAnswered, CursorAdvanced, Event, RunOpened
 from backstop.ports import Recorded
 from tests.contract.bench import SteppingClock

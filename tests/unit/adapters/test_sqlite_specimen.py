@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from backstop.adapters.content import version_of
-from backstop.adapters.sqlite import SqliteStore
+from backstop.adapters.sqlite.store import SqliteStore
 from backstop.clock import SystemClock
 from backstop.core.sealing import EVENT, seal_lines
 from backstop.ports import Clock, LedgerStore

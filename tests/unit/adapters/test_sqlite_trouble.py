@@ -14,14 +14,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from backstop.adapters.sqlite import SqliteStore
-from backstop.adapters.sqlite_file import (
+from backstop.adapters.sqlite.file import (
     SCHEMA_VERSION,
     filesystem_of,
     is_network,
     refuse_alone,
     refuse_network,
 )
+from backstop.adapters.sqlite.store import SqliteStore
 from backstop.clock import SystemClock
 from backstop.core.events import AttemptStarted, EffectCommitted, RunOpened, StepStarted
 from backstop.core.lifecycle import Lives

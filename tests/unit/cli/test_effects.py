@@ -6,7 +6,7 @@ import pytest
 
 from backstop.cli.effects import word
 from backstop.errors import UsageError
-from backstop.guard.resolving import Word
+from backstop.guard.claims.resolving import Word
 
 
 def said(

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from backstop.core.events import BY_AGENT, CallBlocked, EffectCommitted, SessionKept
-from backstop.core.history import History, Outcome, effect_rows, recorded_runs
+from backstop.core.history import History, Outcome, effect_rows
+from backstop.core.runs import recorded_runs
 from backstop.errors import LedgerError
 from tests.dsl import scenario
 

@@ -14,9 +14,9 @@ import pytest
 from backstop.adapters.memory import MemoryStore
 from backstop.core.events import EffectClaimed, Event, Header
 from backstop.errors import BackstopError
-from backstop.guard.capability import Capability
-from backstop.guard.claim import perform_now
-from backstop.guard.desk import Produced
+from backstop.guard.claims.capability import Capability
+from backstop.guard.claims.claim import perform_now
+from backstop.guard.claims.desk import Produced
 from backstop.ports import Answer, Claim, Settlement
 
 PAID: Final = Produced(result=msgspec.Raw(b'"paid"'))

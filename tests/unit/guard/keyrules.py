@@ -13,10 +13,10 @@ from backstop.core.identity import Declaration, Namespace
 from backstop.core.redaction import Redaction, key_from
 from backstop.core.sealing import seal_lines
 from backstop.guard.calls import Call, intent_of, name_call
-from backstop.guard.claim import perform_now
-from backstop.guard.desk import Produced
+from backstop.guard.claims.claim import perform_now
+from backstop.guard.claims.desk import Produced
+from backstop.guard.claims.oldkeys import OldKeys
 from backstop.guard.journal import Attempt, Journal, raw
-from backstop.guard.oldkeys import OldKeys
 from backstop.ports import Answer, Recorded, Records
 
 DESK = Namespace(agent="desk")

@@ -10,7 +10,7 @@ import pytest
 
 from backstop.core.events import EffectClaimed, EffectResolved
 from backstop.errors import BackstopError, UsageError
-from backstop.guard.capability import (
+from backstop.guard.claims.capability import (
     Capability,
     DidNotHappen,
     Found,

@@ -21,7 +21,7 @@ from backstop.core.events import (
     RunOpened,
     StepStarted,
 )
-from backstop.guard.chain import AttemptSession, Left, Links
+from backstop.guard.workers.chain import AttemptSession, Left, Links
 from backstop.ports import Done, Later
 from tests.unit.guard.town import Died, Town, handle, parts_of, tick
 

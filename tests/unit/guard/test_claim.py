@@ -16,8 +16,8 @@ from backstop.core.events import (
     EffectFailed,
     EffectInDoubt,
 )
-from backstop.guard.claim import perform, perform_now
-from backstop.guard.desk import NotKept, Produced
+from backstop.guard.claims.claim import perform, perform_now
+from backstop.guard.claims.desk import NotKept, Produced
 from backstop.ports import Conflict, Held, InDoubt, Recorded
 
 PAID = Produced(result=msgspec.Raw(b'"paid"'), state_delta=msgspec.Raw(b'{"paid":1}'))

@@ -10,8 +10,8 @@ import pytest
 
 from backstop.core.events import EffectClaimed, EffectCommitted, EffectFailed, EffectInDoubt
 from backstop.errors import BackstopError
-from backstop.guard.claim import perform
-from backstop.guard.desk import Produced
+from backstop.guard.claims.claim import perform
+from backstop.guard.claims.desk import Produced
 from backstop.ports import Answer, Claim, InDoubt, Recorded, Settlement
 from tests.unit.guard.claiming import PAID, Down, Slow, World, Wrapped, pay
 

@@ -21,7 +21,7 @@ from backstop.core.events import (
     EffectResolved,
 )
 from backstop.errors import BackstopError
-from backstop.guard.capability import (
+from backstop.guard.claims.capability import (
     Capability,
     DidNotHappen,
     Found,
@@ -30,8 +30,8 @@ from backstop.guard.capability import (
     keyed,
     probe,
 )
-from backstop.guard.claim import perform, perform_now
-from backstop.guard.desk import TURNED_AWAY, Produced
+from backstop.guard.claims.claim import perform, perform_now
+from backstop.guard.claims.desk import TURNED_AWAY, Produced
 from backstop.ports import Answer, Claim, Held, InDoubt, Recorded, Settlement
 from tests.unit.guard.claiming import ARGUMENTS, PAID, Down, World, Wrapped, pay
 

@@ -9,9 +9,9 @@ import pytest
 
 from backstop.core.events import EffectClaimed, EffectFailed, EffectInDoubt, EffectResolved
 from backstop.errors import BackstopError
-from backstop.guard.capability import claimed_with, keyed
-from backstop.guard.claim import perform_now
-from backstop.guard.desk import Desk, Produced
+from backstop.guard.claims.capability import claimed_with, keyed
+from backstop.guard.claims.claim import perform_now
+from backstop.guard.claims.desk import Desk, Produced
 from backstop.ports import Answer, Claim, Held, InDoubt, Recorded
 from tests.unit.guard.claiming import PAID, World, Wrapped, pay
 

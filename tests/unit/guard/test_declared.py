@@ -13,10 +13,10 @@ from google.adk.tools.function_tool import FunctionTool
 
 from backstop.adk.schema import schema_of
 from backstop.core.identity import Declaration, Scope
-from backstop.guard.capability import Happened, Keyed, keyed, probe
+from backstop.guard.claims.capability import Happened, Keyed, keyed, probe
+from backstop.guard.claims.safety import LEASE_S, NO_SAFETY, Safety
 from backstop.guard.declared import Tools, functions_of
 from backstop.guard.effect import Declared, declared_by, effect
-from backstop.guard.safety import LEASE_S, NO_SAFETY, Safety
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the framework warns about its own features
 

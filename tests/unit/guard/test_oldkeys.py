@@ -18,7 +18,7 @@ from backstop.core.events import (
 from backstop.core.identity import Declaration, Scope
 from backstop.core.ledgerverify import verify
 from backstop.guard.calls import intent_of
-from backstop.guard.desk import MOVED, Produced
+from backstop.guard.claims.desk import MOVED, Produced
 from backstop.ports import Answer, Conflict, Held, InDoubt, Recorded
 from tests.unit.guard.keyrules import NARROW, PLAIN, SLUG, Version, World, done
 

@@ -34,7 +34,7 @@ from backstop.core.identity import Declaration, Namespace
 from backstop.errors import BackstopError
 from backstop.guard.effect import effect, install
 from backstop.guard.journal import Attempt, Journal
-from backstop.guard.recorder import RecordingPlugin
+from backstop.guard.plugin.recorder import RecordingPlugin
 
 # The framework warns about its own experimental features.
 pytestmark = pytest.mark.filterwarnings("ignore")

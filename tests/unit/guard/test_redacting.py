@@ -11,7 +11,7 @@ from google.genai import types
 from backstop.adk.requests import RequestDigester
 from backstop.core.identity import Declaration
 from backstop.core.redaction import Redaction, RedactionKey
-from backstop.guard.redacting import RedactedCalls
+from backstop.guard.plugin.redacting import RedactedCalls
 
 PAY = Declaration(tool="pay", fields={"to": ("casefold", "redact")})
 REDACTION = Redaction(

@@ -19,7 +19,7 @@ from backstop.core.events import (
 )
 from backstop.core.lifecycle import Phase
 from backstop.errors import BackstopError
-from backstop.guard.resolving import Word, find, resolve
+from backstop.guard.claims.resolving import Word, find, resolve
 from backstop.ports import Answer, Claim, Recorded, Refused
 
 YES = Word(to="committed", by="person:ana", reason="seen", result=msgspec.Raw(b'{"id":7}'))

@@ -22,7 +22,7 @@ from backstop.core.events import (
 from backstop.core.identity import Declaration, Namespace
 from backstop.errors import BackstopError
 from backstop.guard.journal import Journal, as_sent
-from backstop.guard.sessions import Message, Sessions, run_name
+from backstop.guard.plugin.sessions import Message, Sessions, run_name
 
 
 class Noon:

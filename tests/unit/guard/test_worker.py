@@ -25,8 +25,8 @@ from backstop.core.events import (
     StepStarted,
 )
 from backstop.errors import BackstopError
-from backstop.guard.capability import Happened, probe
-from backstop.guard.safety import LEASE_S, Safety
+from backstop.guard.claims.capability import Happened, probe
+from backstop.guard.claims.safety import LEASE_S, Safety
 from backstop.ports import Delivery, Done, Handled, Later
 from tests.unit.guard.town import Died, Town, handle, tick
 

@@ -30,11 +30,11 @@ from backstop.core.events import (
     Event,
 )
 from backstop.core.identity import Declaration, Namespace
-from backstop.guard.attendance import Attendance
+from backstop.guard.claims.safety import NO_SAFETY, Safety
 from backstop.guard.journal import Journal
-from backstop.guard.recorder import RecordingPlugin
-from backstop.guard.safety import NO_SAFETY, Safety
-from backstop.guard.worker import Worker
+from backstop.guard.plugin.recorder import RecordingPlugin
+from backstop.guard.workers.attendance import Attendance
+from backstop.guard.workers.worker import Worker
 from backstop.ports import Answer, Claim, Delivery, Handled, Settlement
 
 # The framework warns about its own experimental features.

@@ -8,10 +8,10 @@ import msgspec
 
 from backstop.core.canon import canonical
 from backstop.core.events import RequestDigests
-from backstop.core.history import recorded_runs
 from backstop.core.identity import Namespace
 from backstop.core.intents import Intent
 from backstop.core.keying import Rules
+from backstop.core.runs import recorded_runs
 from backstop.replay.answers import Answers, Recording
 from backstop.replay.calls import known_calls
 from backstop.replay.models import Trust

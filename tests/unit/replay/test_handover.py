@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from backstop.core.events import ModelAnswered
-from backstop.core.history import recorded_runs
+from backstop.core.runs import recorded_runs
 from backstop.replay.handover import session_before
 from tests.dsl import scenario
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from backstop.core.events import Event, ModelAnswered, StepStarted
-from backstop.core.history import Row, recorded_runs
+from backstop.core.history import Row
+from backstop.core.runs import recorded_runs
 from backstop.replay.handover import session_before
 from tests.dsl import raw, scenario
 

@@ -13,7 +13,7 @@ from google.adk.agents import LlmAgent
 from google.adk.plugins import BasePlugin
 
 from backstop.core.identity import Declaration, Scope
-from backstop.guard.capability import keyed
+from backstop.guard.claims.capability import keyed
 from backstop.guard.effect import effect
 from backstop.replay.harness.survey import Survey
 from backstop.replay.keyed import declarations, said

@@ -9,9 +9,9 @@ from typing import Final
 import pytest
 
 from backstop.core.events import RequestDigests
-from backstop.core.history import RecordedRun, Step, recorded_runs
 from backstop.core.identity import Namespace
 from backstop.core.keying import Rules
+from backstop.core.runs import RecordedRun, Step, recorded_runs
 from backstop.replay.answers import Answers, Recording
 from backstop.replay.driver import Played
 from backstop.replay.models import Trust

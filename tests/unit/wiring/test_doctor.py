@@ -11,7 +11,7 @@ import pytest
 
 from backstop.adapters.apiserver import ApiServer, NotAnswered
 from backstop.errors import BackstopError
-from backstop.guard.health import Health, heard, question
+from backstop.guard.plugin.health import Health, heard, question
 from backstop.wiring.doctor import check_server, checks_of
 
 FINE = Health(backstop="0.1.0", nonce="n", index=0, agent="till", armed=("pay",))

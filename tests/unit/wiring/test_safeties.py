@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from backstop import config
-from backstop.guard.capability import Keyed, Probe, Unknown
-from backstop.guard.safety import LEASE_S, Safety
+from backstop.guard.claims.capability import Keyed, Probe, Unknown
+from backstop.guard.claims.safety import LEASE_S, Safety
 from backstop.wiring.safeties import vouched_for
 
 

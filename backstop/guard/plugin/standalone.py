@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any, Final
 
 from backstop.errors import BackstopError
-from backstop.guard import sessions
-from backstop.guard.health import Health, answer, asked_by, without_question
+from backstop.guard.claims.offloop import asked
 from backstop.guard.journal import current
-from backstop.guard.offloop import asked
-from backstop.guard.recorder import GuardPlugin
-from backstop.guard.scope import Closed, Scope, scope_of
-from backstop.guard.station import Station
+from backstop.guard.plugin import sessions
+from backstop.guard.plugin.health import Health, answer, asked_by, without_question
+from backstop.guard.plugin.recorder import GuardPlugin
+from backstop.guard.plugin.scope import Closed, Scope, scope_of
+from backstop.guard.plugin.station import Station
 
 _log: Final = logging.getLogger("backstop")
 

@@ -28,16 +28,16 @@ from backstop.guard.calls import (
     read_of,
     within,
 )
-from backstop.guard.capability import Keyed
-from backstop.guard.desk import Produced
+from backstop.guard.claims.capability import Keyed
+from backstop.guard.claims.desk import Produced
+from backstop.guard.claims.offloop import asked as off_loop
+from backstop.guard.claims.offloop import written
 from backstop.guard.effect import declared_by, passing
 from backstop.guard.journal import Attempt
-from backstop.guard.offloop import asked as off_loop
-from backstop.guard.offloop import written
+from backstop.guard.plugin.scope import Closed
+from backstop.guard.plugin.spans import REFUSED, ids, mark
+from backstop.guard.plugin.station import EffectRefused, Station
 from backstop.guard.results import refused
-from backstop.guard.scope import Closed
-from backstop.guard.spans import REFUSED, ids, mark
-from backstop.guard.station import EffectRefused, Station
 from backstop.ports import Recorded
 
 NOWHERE: Final = "outside of a recorded step: begin an attempt before running the agent"

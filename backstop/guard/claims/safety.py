@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from backstop.guard.capability import Capability
-from backstop.guard.desk import NoEffectOn
+from backstop.guard.claims.capability import Capability
+from backstop.guard.claims.desk import NoEffectOn
 
 LEASE_S: Final = 300.0
 """Seconds until a claim lapses whose owner cannot be seen, where nothing else is said."""

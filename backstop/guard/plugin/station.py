@@ -21,19 +21,19 @@ from backstop.core.events import EffectClaimed
 from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import Call, apart, intent_of, undecided, unfinished
-from backstop.guard.capability import Keyed, Probe, downstream_key
-from backstop.guard.claim import perform, perform_now
-from backstop.guard.desk import Produced, how
+from backstop.guard.claims.capability import Keyed, Probe, downstream_key
+from backstop.guard.claims.claim import perform, perform_now
+from backstop.guard.claims.desk import Produced, how
+from backstop.guard.claims.offloop import asked
+from backstop.guard.claims.oldkeys import OldKeys
+from backstop.guard.claims.safety import Safety
+from backstop.guard.claims.turns import Turns
+from backstop.guard.claims.watched import OBSERVED, Watched
 from backstop.guard.effect import Declared
 from backstop.guard.journal import Journal
-from backstop.guard.offloop import asked
-from backstop.guard.oldkeys import OldKeys
+from backstop.guard.plugin.sessions import Sessions
+from backstop.guard.plugin.spans import mark
 from backstop.guard.results import told
-from backstop.guard.safety import Safety
-from backstop.guard.sessions import Sessions
-from backstop.guard.spans import mark
-from backstop.guard.turns import Turns
-from backstop.guard.watched import OBSERVED, Watched
 from backstop.ports import Answer, InDoubt, Recorded
 
 _log: Final = logging.getLogger("backstop")

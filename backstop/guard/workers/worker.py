@@ -25,11 +25,11 @@ from google.genai import types
 from backstop.core.events import EffectClaimed, Event, RunOpened, StepStarted
 from backstop.core.lifecycle import Lives, Phase
 from backstop.errors import BackstopError
-from backstop.guard.attendance import Attendance
-from backstop.guard.chain import AttemptSession, Left, Links
 from backstop.guard.journal import Attempt, Journal
-from backstop.guard.standdown import StandDown
-from backstop.guard.ticks import Behind, Course, NotYet, Tick, Turn, course, due, parse_tick
+from backstop.guard.workers.attendance import Attendance
+from backstop.guard.workers.chain import AttemptSession, Left, Links
+from backstop.guard.workers.standdown import StandDown
+from backstop.guard.workers.ticks import Behind, Course, NotYet, Tick, Turn, course, due, parse_tick
 from backstop.ports import Delivery, Done, Handled, Later, Liveness, Records, Standing
 
 R = TypeVar("R")

@@ -20,8 +20,8 @@ from typing import Any, Final
 from backstop.core.identity import Declaration
 from backstop.guard.effect import Sink
 from backstop.guard.journal import Attempt, current, enter
-from backstop.guard.sessions import Begun
-from backstop.guard.station import Station
+from backstop.guard.plugin.sessions import Begun
+from backstop.guard.plugin.station import Station
 
 _MARK: Final = "__backstop_scope__"
 

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from backstop.core.events import AttemptStarted
+from backstop.guard.claims.safety import LEASE_S
 from backstop.guard.journal import Attempt
-from backstop.guard.safety import LEASE_S
 from backstop.ports import Clock, Liveness
 
 _Place: TypeAlias = tuple[str, str, int]

@@ -24,7 +24,7 @@ from backstop.core.events import (
     Failure,
 )
 from backstop.errors import BackstopError, StaleClaim
-from backstop.guard.capability import BY_KEYED, Capability, Found, resolution
+from backstop.guard.claims.capability import BY_KEYED, Capability, Found, resolution
 from backstop.ports import (
     Answer,
     Claim,

@@ -3,7 +3,7 @@
 The store decides who may run; nothing here looks first and acts later. An error that the
 caller has not declared as "certainly no effect" leaves the effect in doubt, cancellation
 included. What is in doubt never runs again by itself, unless the tool's capability makes that
-safe (`backstop.guard.capability`).
+safe (`backstop.guard.claims.capability`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any, Final, TypeVar
 
 from backstop.core.events import EffectClaimed
 from backstop.errors import BackstopError
-from backstop.guard.capability import (
+from backstop.guard.claims.capability import (
     Capability,
     Found,
     Unknown,
     claimed_with,
     probing,
 )
-from backstop.guard.desk import Desk, NoEffectOn, Produced
+from backstop.guard.claims.desk import Desk, NoEffectOn, Produced
 from backstop.ports import Answer, Claim, InDoubt, LedgerStore
 
 R = TypeVar("R")

@@ -11,8 +11,8 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from backstop.guard.effect import install
-from backstop.guard.scope import Scope, outlived, serving
-from backstop.guard.station import EffectRefused
+from backstop.guard.plugin.scope import Scope, outlived, serving
+from backstop.guard.plugin.station import EffectRefused
 
 
 class Router:

@@ -13,10 +13,10 @@ from backstop.adk.requests import RequestDigester
 from backstop.core.audit import calls_of
 from backstop.core.events import ModelAnswered, RequestDigests
 from backstop.guard.calls import within
+from backstop.guard.claims.offloop import written
 from backstop.guard.journal import Attempt, Journal, as_sent
-from backstop.guard.offloop import written
-from backstop.guard.redacting import RedactedCalls
-from backstop.guard.spans import ids
+from backstop.guard.plugin.redacting import RedactedCalls
+from backstop.guard.plugin.spans import ids
 
 _log: Final = logging.getLogger("backstop")
 

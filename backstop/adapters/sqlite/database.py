@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 from weakref import WeakSet, finalize
 
 from backstop.adapters.owners import OwnerLocks
-from backstop.adapters.sqlite_backlog import Backlog
-from backstop.adapters.sqlite_file import BUSY_S, Durability, connect, is_busy, trouble
+from backstop.adapters.sqlite.backlog import Backlog
+from backstop.adapters.sqlite.file import BUSY_S, Durability, connect, is_busy, trouble
 from backstop.errors import BackstopError
 from backstop.ports import Liveness
 

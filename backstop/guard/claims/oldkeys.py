@@ -22,7 +22,7 @@ from backstop.core.lifecycle import Phase
 from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import IdentityError
 from backstop.guard.calls import Call
-from backstop.guard.desk import MOVED
+from backstop.guard.claims.desk import MOVED
 from backstop.ports import Custody, Standing
 
 _MAY_BE_CLAIMED: Final = frozenset({Phase.RETRYABLE, Phase.REOPENED})

@@ -15,7 +15,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import ClassVar, Final
 
-from backstop.adapters import sqlite_rows as sql
 from backstop.adapters.memory import SEEN
 from backstop.adapters.owed import Owed
 from backstop.adapters.records import (
@@ -29,11 +28,12 @@ from backstop.adapters.records import (
     standing,
     undecided,
 )
-from backstop.adapters.sqlite_backlog import transaction
-from backstop.adapters.sqlite_database import Database
-from backstop.adapters.sqlite_erasing import rewrite, scrub
-from backstop.adapters.sqlite_file import Durability, is_read_only
-from backstop.adapters.sqlite_rows import Columns, Row, Values, event_of, line_of, row_of
+from backstop.adapters.sqlite import rows as sql
+from backstop.adapters.sqlite.backlog import transaction
+from backstop.adapters.sqlite.database import Database
+from backstop.adapters.sqlite.erasing import rewrite, scrub
+from backstop.adapters.sqlite.file import Durability, is_read_only
+from backstop.adapters.sqlite.rows import Columns, Row, Values, event_of, line_of, row_of
 from backstop.adapters.stamps import Stamps, micros, seconds
 from backstop.core.events import (
     RECORDED,

@@ -9,15 +9,15 @@ from typing import Any
 
 from backstop.errors import BackstopError
 from backstop.guard.calls import Call, inside, name_call, produced, within
-from backstop.guard.capability import Keyed
-from backstop.guard.desk import Produced
+from backstop.guard.claims.capability import Keyed
+from backstop.guard.claims.desk import Produced
+from backstop.guard.claims.offloop import asked
 from backstop.guard.effect import Body
 from backstop.guard.journal import Attempt
-from backstop.guard.offloop import asked
-from backstop.guard.scope import Closed
-from backstop.guard.spans import ids
-from backstop.guard.station import EffectRefused, Station
-from backstop.guard.toolcalls import NOWHERE
+from backstop.guard.plugin.scope import Closed
+from backstop.guard.plugin.spans import ids
+from backstop.guard.plugin.station import EffectRefused, Station
+from backstop.guard.plugin.toolcalls import NOWHERE
 
 
 def serve_function(

@@ -16,17 +16,17 @@ from google.adk.plugins.base_plugin import BasePlugin
 from backstop.adk.arming import arm
 from backstop.adk.control import STEERING, is_control
 from backstop.core.events import SessionKept
-from backstop.guard.desk import NoEffectOn
-from backstop.guard.functions import serve_coroutine, serve_function
+from backstop.guard.claims.desk import NoEffectOn
+from backstop.guard.claims.offloop import written
+from backstop.guard.claims.safety import Safety
 from backstop.guard.journal import Attempt, Journal, as_sent, current
-from backstop.guard.models import ModelRecorder
-from backstop.guard.nested import is_hidden, run_with
-from backstop.guard.offloop import written
-from backstop.guard.router import ROUTER
-from backstop.guard.safety import Safety
-from backstop.guard.scope import Closed, Scope, around, begin, hang, leave, scope_of, serving
-from backstop.guard.station import Station
-from backstop.guard.toolcalls import NOWHERE, Asked, has_reached, serve_tool, tell_unreached
+from backstop.guard.plugin.functions import serve_coroutine, serve_function
+from backstop.guard.plugin.models import ModelRecorder
+from backstop.guard.plugin.nested import is_hidden, run_with
+from backstop.guard.plugin.router import ROUTER
+from backstop.guard.plugin.scope import Closed, Scope, around, begin, hang, leave, scope_of, serving
+from backstop.guard.plugin.station import Station
+from backstop.guard.plugin.toolcalls import NOWHERE, Asked, has_reached, serve_tool, tell_unreached
 
 
 class GuardPlugin(BasePlugin):

@@ -1,0 +1,1 @@
+"""The guard on the framework: plugins, what they arm, and what a call goes through."""
