@@ -222,6 +222,8 @@ def _doubtful(record: Record, reason: str, *, running: bool = False) -> Doubtful
         reason=reason,
         fence=record.life.fence,
         running=running,
+        trace=claimed.trace,
+        span=claimed.span,
     )
     return Doubtful(event=event, record=settling(record, event))
 

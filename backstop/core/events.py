@@ -87,13 +87,16 @@ class _Event(
 ):
     """What every event says: its run, its time, who wrote it, and what came before it.
 
-    `v` is the writing version's content digest; `prev` the short digest of the line of the
-    event before it in its run, empty for a run's first.
+    `v` is the writing version's content digest; `trace` and `span` are OpenTelemetry's ids, in
+    hex, empty where nobody traced; `prev` is the short digest of the line of the event before it
+    in its run, empty for a run's first.
     """
 
     run: str
     at: str
     v: str = ""
+    trace: str = ""
+    span: str = ""
     prev: str = ""
 
 
@@ -180,8 +183,6 @@ class ModelAnswered(_Event, frozen=True, tag="model"):
     within: str = ""
     apart: bool = False
     branch: str = ""
-    trace: str = ""
-    span: str = ""
 
 
 class ToolRead(_Event, frozen=True, tag="read"):
@@ -190,7 +191,6 @@ class ToolRead(_Event, frozen=True, tag="read"):
     `pending` marks a call whose answer had not come when the record ended. `actions` is what
     its body did to the flow of the run, `within` the key of the call in whose body it was
     made. `steering` marks a call of the framework's own tools, which only steer the agent.
-    `trace` and `span` are OpenTelemetry ids, in this row as in any other.
     """
 
     step: str
@@ -208,8 +208,6 @@ class ToolRead(_Event, frozen=True, tag="read"):
     actions: msgspec.Raw = NOTHING
     within: str = ""
     steering: bool = False
-    trace: str = ""
-    span: str = ""
 
 
 class EffectClaimed(_Event, frozen=True, tag="effect_claimed"):
@@ -234,8 +232,6 @@ class EffectClaimed(_Event, frozen=True, tag="effect_claimed"):
     owner: str = ""
     fence: int = 1
     lease_s: float = 0
-    trace: str = ""
-    span: str = ""
     override: str | None = None
     within: str = ""
     capability: str = ""
@@ -323,8 +319,6 @@ class CallAnswered(_Event, frozen=True, tag="answered"):
     agent: str = ""
     call: str = ""
     fingerprint: str = ""
-    trace: str = ""
-    span: str = ""
 
 
 class CallBlocked(_Event, frozen=True, tag="blocked"):
@@ -341,8 +335,6 @@ class CallBlocked(_Event, frozen=True, tag="blocked"):
     args: msgspec.Raw = NOTHING
     fingerprint: str = ""
     reason: str = ""
-    trace: str = ""
-    span: str = ""
 
 
 class SessionKept(_Event, frozen=True, tag="session_kept"):

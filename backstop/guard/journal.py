@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -106,8 +106,9 @@ def enter(attempt: Attempt | None) -> None:
 class Journal:
     """Records the runs of one agent into a store, as one process of it.
 
-    `version` is the short digest of the agent's content, `owner` names the process. Without a
-    `redaction_key`, calls with values that are declared `redact` cannot be put on record.
+    `version` is the short digest of the agent's content, `owner` names the process. `ids` tells
+    the trace and span of whoever runs, by their members in a row. Without a `redaction_key`,
+    calls with values that are declared `redact` cannot be put on record.
     """
 
     store: Records
@@ -116,6 +117,7 @@ class Journal:
     version: str
     owner: str
     redaction_key: RedactionKey | None = None
+    ids: Callable[[], Mapping[str, str]] = dict
     redaction: Redaction = field(init=False)
     """Makes tokens of what is declared, before anything is put on record."""
 
@@ -294,4 +296,6 @@ class Journal:
         return known, tries
 
     def _write(self, event: Event) -> bool:
+        if ids := self.ids():
+            event = msgspec.structs.replace(event, **ids)
         return self.store.append(event)

@@ -28,6 +28,7 @@ from backstop.guard.claims.safety import NO_SAFETY
 from backstop.guard.declared import Tools, functions_of
 from backstop.guard.effect import Declared, declared_by
 from backstop.guard.journal import Journal
+from backstop.guard.plugin.spans import ids
 from backstop.guard.plugin.station import Station
 from backstop.ports import Store
 from backstop.replay.harness.survey import Survey
@@ -161,6 +162,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
             version=version,
             owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
             redaction_key=key,
+            ids=ids,
         ),
         safety=tools.safety(),
         unsaid=NO_SAFETY,

@@ -181,4 +181,6 @@ def _resolved(
         by=by,
         fence=doubt.fence + (to == "reopened"),
         reason=reason,
+        trace=intent.trace,
+        span=intent.span,
     )

@@ -199,6 +199,8 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
             result=given.result,
             state_delta=given.state_delta,
             actions=given.actions,
+            trace=self.intent.trace,
+            span=self.intent.span,
         )
         overtaken = self._says(committed, claim)
         if overtaken is None:
@@ -220,6 +222,8 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
             reason=reason,
             fence=claim.fence,
             running=running,
+            trace=self.intent.trace,
+            span=self.intent.span,
         )
 
     def _is_sure(self, claim: Claim) -> bool:
@@ -264,6 +268,8 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
                 key=claim.key,
                 fence=claim.fence,
                 result=given.result,
+                trace=self.intent.trace,
+                span=self.intent.span,
             )
         )
         return InDoubt(reason=f"{stale}; this call did happen, so it may be out twice")
@@ -293,6 +299,8 @@ class Desk(msgspec.Struct, frozen=True, kw_only=True):
                 result=told.result,
                 state_delta=told.state_delta,
                 actions=told.actions,
+                trace=self.intent.trace,
+                span=self.intent.span,
             ),
             claim,
         )
