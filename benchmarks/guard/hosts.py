@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -56,7 +56,8 @@ class Host:
     def _ask(self, refs: Sequence[str], *, again: bool) -> tuple[list[float], int]:
         assert self.process.stdin is not None  # noqa: S101 - both are pipes
         assert self.process.stdout is not None  # noqa: S101
-        print(json.dumps({"refs": refs, "again": again}), file=self.process.stdin, flush=True)
+        with suppress(BrokenPipeError):  # it ended: then it says nothing, either
+            print(json.dumps({"refs": refs, "again": again}), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
             said = (self.home / "stderr").read_text(encoding="utf-8")[-2000:]
@@ -88,4 +89,5 @@ def hosted(name: str, folder: Path, servers: Servers) -> Iterator[Host]:
             yield Host(name=name, home=home, process=process)
         finally:
             assert process.stdin is not None  # noqa: S101 - it is a pipe
-            process.stdin.close()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
