@@ -35,7 +35,6 @@ from google.adk.agents.run_config import RunConfig
 from google.adk.models.base_llm_connection import BaseLlmConnection
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
-from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.long_running_tool import LongRunningFunctionTool
 from google.adk.tools.tool_context import ToolContext
@@ -53,13 +52,12 @@ from backstop.core.events import (
 from backstop.core.lifecycle import Phase
 from backstop.guard.claims.resolving import Word, resolve
 from backstop.wiring.stores import find_store
-from tests.e2e.till import Scripted, Till, calls, says, told, words
+from tests.e2e.till import PAY, Scripted, Till, calls, nested, says, told, words
 
 # The framework warns about its own experimental features.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 ROOT = Path(__file__).parents[2]
-PAY = calls(("pay", {"order": "7", "amount": 10}))
 PAID = msgspec.Raw(b'{"paid": "7"}')
 
 
@@ -324,17 +322,6 @@ def test_a15_a_call_in_live_mode_is_guarded_and_its_models_are_on_no_record(till
     assert till.sent == [("7", 10)]
     assert till.rows(ModelAnswered) == []
     till.verified()
-
-
-def nested(till: Till, **tool: bool) -> LlmAgent:
-    inner = LlmAgent(
-        name="inner",
-        description="Pays.",
-        model=Scripted(model="m", lines=[PAY, says("paid")]),
-        tools=[till.pay],
-    )
-    asked = calls(("inner", {"request": "pay"}))
-    return till.agent(asked, says("done"), tools=[AgentTool(agent=inner, **tool)])
 
 
 @pytest.mark.parametrize("tool", [{}, {"include_plugins": False}])

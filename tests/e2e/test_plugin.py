@@ -16,7 +16,6 @@ from google.adk.apps.app import ResumabilityConfig
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
-from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.workflow import Workflow
 
@@ -36,7 +35,7 @@ from backstop.core.events import (
 from backstop.errors import BackstopError
 from backstop.guard.effect import effect
 from backstop.wiring.stores import find_store
-from tests.e2e.till import Scripted, Till, calls, says, told, words
+from tests.e2e.till import PAY, Till, calls, nested, says, told, words
 
 # The framework warns about its own experimental features.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -45,9 +44,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 @pytest.fixture
 def till(tmp_path: Path) -> Till:
     return Till(folder=tmp_path)
-
-
-PAY = calls(("pay", {"order": "7", "amount": 10}))
 
 
 def test_each_message_to_a_session_is_a_step_of_its_run(till: Till) -> None:
@@ -93,17 +89,6 @@ def test_the_guard_moves_before_a_plugin_that_answers_tools(till: Till) -> None:
     assert [row.by for row in till.rows(CallBlocked)] == ["agent"]
     assert len(till.rows(CursorAdvanced)) == 1
     till.verified()
-
-
-def nested(till: Till, **tool: bool) -> LlmAgent:
-    inner = LlmAgent(
-        name="inner",
-        description="Pays.",
-        model=Scripted(model="m", lines=[PAY, says("paid")]),
-        tools=[till.pay],
-    )
-    asked = calls(("inner", {"request": "pay"}))
-    return till.agent(asked, says("done"), tools=[AgentTool(agent=inner, **tool)])
 
 
 @pytest.mark.parametrize("tool", [{}, {"include_plugins": False}])

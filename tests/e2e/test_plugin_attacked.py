@@ -30,12 +30,11 @@ from backstop.guard.effect import effect
 from backstop.ports import Claim
 from backstop.wiring.plugin import Plugin
 from backstop.wiring.stores import find_store
-from tests.e2e.till import CONFIG, Scripted, Till, calls, says, told, words
+from tests.e2e.till import CONFIG, PAY, Scripted, Till, calls, says, told, words
 
 # The framework warns about its own experimental features.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-PAY = calls(("pay", {"order": "7", "amount": 10}))
 START = calls(("start", {"order": "7"}))
 
 

@@ -14,13 +14,11 @@ import pytest
 
 from backstop.core.events import CallAnswered, CursorAdvanced, EffectClaimed
 from backstop.wiring.stores import find_store
-from tests.e2e.till import Till, calls, says, told
+from tests.e2e.till import PAY, Till, calls, says, told
 from tests.emulators import firestore, fresh_name
 
 # The framework warns about its own experimental features.
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-PAY = calls(("pay", {"order": "7", "amount": 10}))
 
 
 @contextmanager

@@ -39,12 +39,11 @@ from backstop.guard.plugin.scope import Closed
 from backstop.guard.plugin.standalone import SessionPlugin
 from backstop.guard.plugin.station import Station
 from backstop.ports import Answer, Claim, Recorded, Settlement, Standing
-from tests.e2e.till import Till, calls, says, told
+from tests.e2e.till import PAY, Till, calls, says, told
 
 # The framework warns about its own experimental features.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-PAY = calls(("pay", {"order": "7", "amount": 10}))
 LOOK = calls(("look", {"order": "7"}))
 
 

@@ -16,6 +16,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 
 from backstop.core.events import Event, Header
@@ -169,3 +170,41 @@ def told(events: Sequence[Any], name: str) -> list[Any]:
         for response in event.get_function_responses()
         if response.name == name
     ]
+
+
+PAY = calls(("pay", {"order": "7", "amount": 10}))
+
+
+def nested(till: Till, **tool: bool) -> LlmAgent:
+    """An agent whose tool is an agent that pays; `tool` is how it stands in there."""
+    inner = LlmAgent(
+        name="inner",
+        description="Pays.",
+        model=Scripted(model="m", lines=[PAY, says("paid")]),
+        tools=[till.pay],
+    )
+    asked = calls(("inner", {"request": "pay"}))
+    return till.agent(asked, says("done"), tools=[AgentTool(agent=inner, **tool)])
+
+
+def asked_of(events: list[Any]) -> list[str]:
+    """The ids under which a person is asked to confirm calls."""
+    return [
+        call.id
+        for event in events
+        for call in event.get_function_calls()
+        if call.name == "adk_request_confirmation"
+    ]
+
+
+def answer(call: str, response: dict[str, Any], name: str = "adk_request_confirmation") -> Any:
+    told_so = types.FunctionResponse(id=call, name=name, response=response)
+    return types.Content(role="user", parts=[types.Part(function_response=told_so)])
+
+
+def yes(call: str) -> Any:
+    return answer(call, {"confirmed": True})
+
+
+def no(call: str) -> Any:
+    return answer(call, {"confirmed": False})
