@@ -11,8 +11,8 @@ if _typing.TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from backstop.core.canon import canonical
+    from backstop.core.declaration import Declaration, Namespace
     from backstop.core.divergence import compare
-    from backstop.core.identity import Declaration, Namespace
     from backstop.core.intentsfile import Intents
     from backstop.core.keying import Rules
     from backstop.core.ledgerfile import Ledger
@@ -53,13 +53,13 @@ __all__ = [
 _HOMES: _typing.Final = {
     "BackstopError": "backstop.errors",
     "Conflict": "backstop.guard.results",
-    "Declaration": "backstop.core.identity",
+    "Declaration": "backstop.core.declaration",
     "DidNotHappen": "backstop.guard.claims.capability",
     "Failed": "backstop.guard.results",
     "Happened": "backstop.guard.claims.capability",
     "Held": "backstop.guard.results",
     "InDoubt": "backstop.guard.results",
-    "Namespace": "backstop.core.identity",
+    "Namespace": "backstop.core.declaration",
     "Plugin": "backstop.wiring.plugin",
     "Refused": "backstop.guard.results",
     "Rules": "backstop.core.keying",
@@ -89,7 +89,8 @@ def effect_key(
     for a call that would have to be given a made-up key (rule K1), and `NoRedactionKey` where
     a value is declared `redact` and the environment holds no key.
     """
-    from backstop.core.identity import Declaration, Namespace, identify
+    from backstop.core.declaration import Declaration, Namespace
+    from backstop.core.identity import identify
     from backstop.core.redaction import Redaction
     from backstop.wiring.redacting import redaction_key
 

@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 from backstop.core.canon import canonical
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.divergence import Comparison, compare
 from backstop.core.events import CallAnswered
 from backstop.core.history import History, Outcome, Row
-from backstop.core.identity import Declaration, Namespace, identify
+from backstop.core.identity import identify
 from backstop.core.intents import Answered, Intent, RunReplayed
 from backstop.core.keying import Rules
 

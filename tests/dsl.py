@@ -34,6 +34,7 @@ import msgspec
 import yaml
 
 from backstop.core.canon import CANON_VERSION, canonical
+from backstop.core.declaration import Declaration, Namespace, Scope
 from backstop.core.events import (
     FORMAT,
     AttemptEnded,
@@ -55,14 +56,7 @@ from backstop.core.events import (
     StepStarted,
     ToolRead,
 )
-from backstop.core.identity import (
-    Declaration,
-    Identified,
-    Namespace,
-    Scope,
-    identify,
-    identify_read,
-)
+from backstop.core.identity import Identified, identify, identify_read
 from backstop.core.intents import INTENTS_FORMAT, Intent, IntentsHeader, RunReplayed
 from backstop.core.sealing import seal_lines
 

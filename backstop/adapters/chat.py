@@ -15,8 +15,8 @@ from typing import Final
 
 from backstop.adapters.transcript import Call, ImportRefused, Transcript, imported_header
 from backstop.core.canon import Json, NotCanonical, canonical, parse
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import Event, Header
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.literal import literal
 from backstop.core.redaction import RedactionKey
 from backstop.errors import IdentityError

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from backstop.core.canon import CANON_VERSION, Json
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     FORMAT,
     EffectClaimed,
@@ -26,7 +27,7 @@ from backstop.core.events import (
     StepStarted,
     ToolRead,
 )
-from backstop.core.identity import Declaration, Namespace, identify, identify_read
+from backstop.core.identity import identify, identify_read
 from backstop.core.literal import literal
 from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import BackstopError

@@ -12,9 +12,9 @@ from backstop.cli.options import CONFIG_FILE, Format, keep_apart, kinds
 from backstop.cli.reporting import report
 from backstop.config import Agent, Config, load
 from backstop.core import intentsfile, ledgerfile
+from backstop.core.declaration import Namespace
 from backstop.core.events import Event, Header, Seal
 from backstop.core.history import effect_rows
-from backstop.core.identity import Namespace
 from backstop.core.intentsfile import Intents
 from backstop.core.keycheck import Keys, false_intent
 from backstop.core.ledgerfile import Batch

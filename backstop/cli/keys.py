@@ -7,7 +7,8 @@ from pathlib import Path
 
 from backstop.cli.diffing import choose
 from backstop.core.canon import CANON_VERSION, canonical, parse
-from backstop.core.identity import Declaration, Namespace, Scope, identify
+from backstop.core.declaration import Declaration, Namespace, Scope
+from backstop.core.identity import identify
 from backstop.core.redaction import Redaction
 from backstop.errors import UsageError
 from backstop.reports.escape import in_json, plain

@@ -14,9 +14,10 @@ import msgspec
 
 from backstop.cli.faults import SelftestFailed
 from backstop.core.canon import Json
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.divergence import Comparison, Kind, compare
 from backstop.core.history import History, Outcome, Row
-from backstop.core.identity import Declaration, Namespace, identify
+from backstop.core.identity import identify
 from backstop.core.intents import Intent
 from backstop.core.keying import Rules
 from backstop.core.literal import literal

@@ -23,7 +23,7 @@ from backstop.config.model import (
     wall_seconds,
 )
 from backstop.config.strictyaml import MAX_BYTES, Document, parse
-from backstop.core.identity import Declaration, Namespace, Scope
+from backstop.core.declaration import Declaration, Namespace, Scope
 from backstop.errors import ConfigError
 
 __all__ = [

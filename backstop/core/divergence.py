@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from backstop.core.canon import Json, canonical, short
+from backstop.core.declaration import Declaration, Scope
 from backstop.core.fields import difference, fold, pointers
 from backstop.core.history import History, Outcome
-from backstop.core.identity import Declaration, Scope, suggest
+from backstop.core.identity import suggest
 from backstop.core.intents import FromLedger, Intent, RunReplayed
 from backstop.core.keying import (
     IntentCall,

@@ -18,9 +18,9 @@ from typing import Final, get_args
 import msgspec
 
 from backstop.core.canon import Json, NotCanonical, canonical, parse
+from backstop.core.declaration import Declaration
 from backstop.core.events import Event, Failure
 from backstop.core.fields import normalise
-from backstop.core.identity import Declaration
 from backstop.core.redaction import NoRedactionKey, RedactionKey, redacted_fields, token
 from backstop.core.sealing import Sealer, each_line, kind_of, open_event, open_header
 

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from backstop.core.identity import Declaration
+from backstop.core.declaration import Declaration
 
 FORMAT: Final = 1
 """Version of the ledger file's form. A file with another one is refused."""

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from backstop.core.declaration import Declaration
 from backstop.core.events import NOTHING
-from backstop.core.identity import Declaration
 
 INTENTS_FORMAT: Final = 1
 

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 import msgspec
 
 from backstop.core.canon import NotCanonical, parse
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.erasure import is_erased
 from backstop.core.events import CallBlocked, EffectClaimed, Event, Header, ToolRead
-from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
+from backstop.core.identity import Identified, identify, identify_read
 from backstop.core.intents import Intent
 from backstop.errors import IdentityError
 

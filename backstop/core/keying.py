@@ -15,16 +15,10 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, parse
+from backstop.core.declaration import Declaration, Namespace, Scope
 from backstop.core.erasure import ERASED, is_erased
 from backstop.core.history import History, Row
-from backstop.core.identity import (
-    Declaration,
-    Identified,
-    Namespace,
-    Scope,
-    identify,
-    rekey,
-)
+from backstop.core.identity import Identified, identify, rekey
 from backstop.core.intents import FromLedger, Intent
 from backstop.core.pairing import Side
 from backstop.errors import IdentityError

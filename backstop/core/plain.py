@@ -7,11 +7,12 @@ long way, and so does what has to be refused.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from backstop.core.canon import Json, canonical, parse
+from backstop.core.canon import Json, NotCanonical, canonical, parse
 from backstop.core.spelling import MAX_DIGITS
 
 _PLAIN: Final = frozenset({str, int, bool, type(None)})
@@ -34,6 +35,14 @@ def spelled(value: object) -> tuple[str, Json]:
         return text, {name: value[name] for name in sorted(value)}
     text = canonical(value)
     return text, parse(text)
+
+
+def spelled_members(members: Mapping[str, object]) -> tuple[str, dict[str, Json]]:
+    """`spelled` of arguments by name; raises `NotCanonical` also for what has no names."""
+    text, value = spelled(members)
+    if not isinstance(value, dict):  # what is no mapping has no names to tell arguments by
+        raise NotCanonical("arguments that are not an object", slug="opaque-value")
+    return text, value
 
 
 def _plain(value: object) -> str | None:

@@ -24,8 +24,8 @@ from functools import partial
 from typing import Final, TypeVar
 
 from backstop.core.canon import Json, NotCanonical, canonical, parse
+from backstop.core.declaration import Declaration
 from backstop.core.fields import Fields, coerce, normalise, tokens_of
-from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 
 V = TypeVar("V")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from backstop.core.declaration import Scope
 from backstop.core.history import History, Row
-from backstop.core.identity import Scope
 from backstop.core.intents import Intent, IntentsHeader, Pass
 from backstop.core.intentsfile import Intents
 

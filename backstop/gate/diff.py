@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import Header
 from backstop.core.history import History, Outcome
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.intents import FromLedger, Intent, RunReplayed
 from backstop.core.intentsfile import Intents, IntentsError
 from backstop.core.ledgerfile import Ledger

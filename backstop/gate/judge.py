@@ -12,10 +12,10 @@ from itertools import product
 
 import msgspec
 
+from backstop.core.declaration import Declaration, Namespace, completed
 from backstop.core.divergence import Comparison, Divergence, Kind, compare
 from backstop.core.events import Header
 from backstop.core.history import History
-from backstop.core.identity import Declaration, Namespace, completed
 from backstop.core.intents import Intent, Pass, RunReplayed
 from backstop.core.keying import Rules
 from backstop.core.verdict import (

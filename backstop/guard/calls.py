@@ -11,8 +11,9 @@ import msgspec
 
 from backstop.adk.flow import CONFIRM
 from backstop.core.canon import NotCanonical, canonical
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import CallBlocked, EffectClaimed, Failure, ToolRead
-from backstop.core.identity import Declaration, Identified, Namespace, identify, identify_read
+from backstop.core.identity import Identified, identify, identify_read
 from backstop.core.redaction import NO_KEY, NoRedactionKey, Redaction
 from backstop.errors import IdentityError
 from backstop.guard.claims.desk import NotKept, Produced

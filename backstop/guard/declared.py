@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from backstop.adk.schema import schema_of_function
-from backstop.core.identity import Declaration, Scope, completed
+from backstop.core.declaration import Declaration, Scope, completed
 from backstop.errors import UsageError
 from backstop.guard.claims.capability import Keyed, Probe, seconds
 from backstop.guard.claims.safety import LEASE_S, NO_SAFETY, Safety

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from backstop.core.audit import Finding, silent_skips
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     NOTHING,
     AttemptEnded,
@@ -24,7 +25,6 @@ from backstop.core.events import (
     RunOpened,
     StepStarted,
 )
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.lifecycle import decided
 from backstop.core.plain import text_of
 from backstop.core.redaction import Redaction, RedactionKey

@@ -14,16 +14,9 @@ from functools import cached_property
 import msgspec
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse
+from backstop.core.declaration import Declaration, Scope, completed
 from backstop.core.history import Outcome, Row
-from backstop.core.identity import (
-    Declaration,
-    Identified,
-    Scope,
-    completed,
-    identify,
-    identify_read,
-    rekey,
-)
+from backstop.core.identity import Identified, identify, identify_read, rekey
 from backstop.core.keying import Rules
 from backstop.core.pairing import Side
 from backstop.core.runs import Read, Step

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, parse
+from backstop.core.declaration import Declaration, Namespace, Scope
 from backstop.core.erasure import runs_erased
 from backstop.core.events import Event, Header, RequestDigests, RunOpened
 from backstop.core.history import Outcome, Row
-from backstop.core.identity import Declaration, Namespace, Scope
 from backstop.core.intents import INTENTS_FORMAT, Intent, IntentsHeader, RunReplayed
 from backstop.core.keying import Rules
 from backstop.core.redaction import Redaction, RedactionKey

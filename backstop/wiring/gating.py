@@ -19,8 +19,8 @@ from backstop.adapters.content import files_of, version_of
 from backstop.adapters.files import read_bytes
 from backstop.config import Agent, Config, find_beside, load
 from backstop.core import intentsfile, ledgerfile
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.divergence import Kind
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.ledgerfile import Ledger
 from backstop.core.verdict import (
     AgentVerdict,

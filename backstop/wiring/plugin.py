@@ -26,7 +26,7 @@ from backstop import __version__
 from backstop.adk.arming import arm, is_armed
 from backstop.adk.control import is_control
 from backstop.config import Config
-from backstop.core.identity import Declaration
+from backstop.core.declaration import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.plugin.health import Health
 from backstop.guard.plugin.scope import Closed

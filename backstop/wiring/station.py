@@ -20,8 +20,8 @@ from backstop.adk.control import STEERING
 from backstop.adk.schema import schema_of
 from backstop.config import DEFAULT_FILE, Agent, Config, load
 from backstop.core.canon import CANON_VERSION
+from backstop.core.declaration import Declaration
 from backstop.core.events import FORMAT, Header
-from backstop.core.identity import Declaration
 from backstop.core.redaction import redacted_fields
 from backstop.errors import ConfigError
 from backstop.guard.claims.safety import NO_SAFETY

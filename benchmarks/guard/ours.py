@@ -8,8 +8,8 @@ from typing import Final
 
 from backstop.clock import SystemClock
 from backstop.core.canon import CANON_VERSION
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import FORMAT, Header
-from backstop.core.identity import Declaration, Namespace
 from backstop.guard.claims.capability import DidNotHappen, Found, Happened, probe
 from backstop.guard.claims.safety import Safety
 from backstop.guard.effect import effect, install

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from backstop.core.canon import CANON_VERSION, short
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     FORMAT,
     AttemptEnded,
@@ -26,7 +27,7 @@ from backstop.core.events import (
     StepStarted,
     ToolRead,
 )
-from backstop.core.identity import Declaration, Namespace, identify, identify_read
+from backstop.core.identity import identify, identify_read
 
 STEPS_A_RUN: Final = 21
 EVERY_SO_MANY_STEPS: Final = 3  # an effect in each third step

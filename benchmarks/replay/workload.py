@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from backstop.adk.requests import RequestDigester
 from backstop.core.canon import CANON_VERSION
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     FORMAT,
     AttemptEnded,
@@ -33,7 +34,7 @@ from backstop.core.events import (
     RunOpened,
     StepStarted,
 )
-from backstop.core.identity import Declaration, Namespace, identify
+from backstop.core.identity import identify
 from backstop.core.ledgerfile import Ledger, read
 from backstop.core.sealing import seal_lines
 

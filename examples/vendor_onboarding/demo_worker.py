@@ -28,7 +28,7 @@ from backstop.adapters.content import version_of
 from backstop.adapters.owners import liveness_of, this_process
 from backstop.adapters.pubsub import Inbox, Place
 from backstop.clock import SystemClock
-from backstop.core.identity import Namespace
+from backstop.core.declaration import Namespace
 from backstop.errors import BackstopError
 from backstop.guard.claims.safety import Safety
 from backstop.guard.journal import Journal

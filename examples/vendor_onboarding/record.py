@@ -30,8 +30,8 @@ from backstop.adapters.files import write_atomic
 from backstop.adk.code import tool_code
 from backstop.config import load
 from backstop.core.canon import CANON_VERSION
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import FORMAT, Event, Header
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.sealing import seal_lines
 from backstop.errors import BackstopError
 from backstop.guard.journal import Journal

@@ -8,8 +8,8 @@ from threading import Barrier, Thread
 import msgspec
 import pytest
 
+from backstop.core.declaration import Declaration
 from backstop.core.events import Event, Header, RunOpened, StepStarted
-from backstop.core.identity import Declaration
 from backstop.core.sealing import EVENT
 from backstop.errors import BackstopError, StaleClaim
 from backstop.ports import Claim, Recorded, Stamped, Store

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from backstop.adapters.content import files_of, version_of
 from backstop.adapters.process import ProcessSandbox
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.history import effect_rows
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.ledgerfile import Ledger
 from backstop.core.redaction import RedactionKey
 from backstop.core.verdict import AgentVerdict, Policy

@@ -25,8 +25,8 @@ from google.genai import types
 from backstop.adapters.content import version_of
 from backstop.adapters.memory import MemoryStore
 from backstop.core.canon import CANON_VERSION
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import FORMAT, Header
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.ledgerfile import Ledger, read
 from backstop.core.sealing import seal_lines
 from backstop.guard import effect

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backstop.core.identity import Declaration
+from backstop.core.declaration import Declaration
 from backstop.core.sealing import seal_lines
 from tests.e2e.command import Ran, backstop, refused
 from tests.e2e.studio import Studio, called, said

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import backstop as library
-from backstop.core.identity import Declaration
+from backstop.core.declaration import Declaration
 from backstop.core.redaction import key_from, token
 from tests.e2e.command import in_a_process, refused
 

@@ -29,6 +29,7 @@ from google.adk.tools.function_tool import FunctionTool
 
 from backstop.adapters.memory import MemoryStore
 from backstop.adapters.records import Doubtful, Record, ruling
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     CallAnswered,
     EffectClaimed,
@@ -36,7 +37,6 @@ from backstop.core.events import (
     EffectInDoubt,
     Event,
 )
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.lifecycle import Life, Phase
 from backstop.errors import BackstopError
 from backstop.guard.claims.capability import DidNotHappen, keyed, probe

@@ -14,8 +14,8 @@ from backstop.adapters.sqlite.store import SqliteStore
 from backstop.clock import SystemClock
 from backstop.core import ledgerfile
 from backstop.core.canon import CANON_VERSION
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import FORMAT, EffectClaimed, EffectCommitted, EffectFailed, Header
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.ledgerfile import Ledger
 from backstop.core.sealing import seal_lines
 from backstop.core.verdict import Decision

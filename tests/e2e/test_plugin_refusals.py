@@ -19,6 +19,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from backstop.adapters.memory import MemoryStore
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     CallAnswered,
     CursorAdvanced,
@@ -28,7 +29,6 @@ from backstop.core.events import (
     Event,
     ToolRead,
 )
-from backstop.core.identity import Declaration, Namespace
 from backstop.errors import BackstopError
 from backstop.guard.claims.capability import downstream_key, keyed
 from backstop.guard.claims.safety import Safety

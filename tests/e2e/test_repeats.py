@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from backstop.core import ledgerfile
+from backstop.core.declaration import Declaration
 from backstop.core.events import CallAnswered, EffectClaimed, EffectCommitted
 from backstop.core.history import effect_rows
-from backstop.core.identity import Declaration
 from backstop.core.ledgerfile import Ledger
 from backstop.core.sealing import seal_lines
 from backstop.core.verdict import Decision

@@ -9,8 +9,8 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 from backstop.core import ledgerfile
+from backstop.core.declaration import Declaration
 from backstop.core.events import CallAnswered
-from backstop.core.identity import Declaration
 from backstop.core.ledgerfile import Ledger
 from backstop.core.sealing import seal_lines
 from backstop.core.verdict import Decision

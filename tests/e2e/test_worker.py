@@ -23,13 +23,13 @@ from backstop.adapters.memory import MemoryStore
 from backstop.adapters.owners import liveness_of, this_process
 from backstop.adapters.pubsub import Inbox, Outbox, Place, prepare
 from backstop.clock import SystemClock
+from backstop.core.declaration import Namespace
 from backstop.core.events import (
     CursorAdvanced,
     EffectCommitted,
     StepStarted,
     ToolRead,
 )
-from backstop.core.identity import Namespace
 from backstop.core.ledgerverify import verify
 from backstop.core.sealing import seal_lines
 from backstop.guard.journal import Journal

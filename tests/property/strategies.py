@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from backstop.core.canon import Json
-from backstop.core.identity import Declaration, Scope
+from backstop.core.declaration import Declaration, Scope
 
 # Text without half characters; composed and decomposed letters are likely on purpose.
 texts = st.text(

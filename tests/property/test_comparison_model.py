@@ -14,8 +14,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from backstop.core.declaration import Declaration, Scope
 from backstop.core.history import Row
-from backstop.core.identity import Declaration, Scope
 from backstop.core.intents import Intent
 from backstop.core.keying import Rules
 from tests.comparing import NAMESPACE, Called, ask, call, compared, out

@@ -12,17 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from backstop.core.canon import Json, canonical, parse, render
+from backstop.core.declaration import Declaration, Namespace, Scope
 from backstop.core.fields import coerce, difference, fold, normalise, normalise_fields, pointers
-from backstop.core.identity import (
-    Declaration,
-    Identified,
-    Namespace,
-    Scope,
-    identify,
-    identify_read,
-    rekey,
-    suggest,
-)
+from backstop.core.identity import Identified, identify, identify_read, rekey, suggest
 from tests.property.strategies import (
     arguments,
     coercible,
@@ -191,7 +183,8 @@ def test_two_texts_that_fold_alike_have_a_named_difference(a: str, b: str) -> No
 def test_a_key_is_the_same_in_every_process_and_under_every_hash_seed() -> None:
     """K14, F23: nothing of a process is in a key."""
     code = """if True:
-        from backstop.core.identity import Declaration, Namespace, identify
+        from backstop.core.declaration import Declaration, Namespace
+        from backstop.core.identity import identify
         members = {"ids": {"x", "y", "z", 3, None}, "b": {"n": frozenset("hello")}, "a": 1.5}
         found = identify(
             members, Declaration(tool="f", fields={"b": ("trim",)}),

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from backstop.core import ledgerfile
 from backstop.core.canon import canonical
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.erasure import Eraser, erase_lines, subject
 from backstop.core.events import Event, Header
 from backstop.core.fields import KINDS
-from backstop.core.identity import Declaration, Namespace, identify
+from backstop.core.identity import identify
 from backstop.core.lifecycle import move_of
 from backstop.core.redaction import Redaction, RedactionKey
 from backstop.errors import IdentityError

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse
 from backstop.core.coercion import coerce, left_alone
-from backstop.core.identity import Declaration, Namespace, identify
+from backstop.core.declaration import Declaration, Namespace
+from backstop.core.identity import identify
 from backstop.core.plain import spelled, text_of
 from tests.property.strategies import (
     arguments,

@@ -9,7 +9,7 @@ import pytest
 
 from backstop import config
 from backstop.config.strictyaml import parse
-from backstop.core.identity import Declaration, Namespace, Scope
+from backstop.core.declaration import Declaration, Namespace, Scope
 from backstop.errors import ConfigError
 
 ROOT = Path("/project")

@@ -15,8 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from backstop.core.canon import Json, NotCanonical, canonical, parse
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import EffectFailed, Failure, Header
-from backstop.core.identity import Declaration, Namespace, identify, rekey
+from backstop.core.identity import identify, rekey
 from backstop.core.keying import respelled
 from backstop.core.lifecycle import Phase
 from backstop.core.redaction import Redaction, RedactionKey

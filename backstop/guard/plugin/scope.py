@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from backstop.core.identity import Declaration
+from backstop.core.declaration import Declaration
 from backstop.guard.effect import Sink
 from backstop.guard.journal import Attempt, current, enter
 from backstop.guard.plugin.sessions import Begun

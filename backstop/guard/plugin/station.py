@@ -17,8 +17,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from backstop.core.declaration import Declaration
 from backstop.core.events import EffectClaimed
-from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import Call, apart, intent_of, undecided, unfinished
 from backstop.guard.claims.capability import Keyed, Probe, downstream_key

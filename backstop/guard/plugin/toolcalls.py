@@ -15,8 +15,8 @@ from backstop.adk.arming import agent_of
 from backstop.adk.begun import watched
 from backstop.adk.control import is_control
 from backstop.adk.flow import note, redo, since
+from backstop.core.declaration import Declaration
 from backstop.core.events import BY_AGENT, BY_PERSON, CallBlocked
-from backstop.core.identity import Declaration
 from backstop.errors import BackstopError
 from backstop.guard.calls import (
     Call,

@@ -12,6 +12,7 @@ import pytest
 
 from backstop.adapters.chat import Selection, import_chat
 from backstop.adapters.transcript import ImportRefused
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     EffectClaimed,
     EffectCommitted,
@@ -24,7 +25,6 @@ from backstop.core.events import (
     StepStarted,
     ToolRead,
 )
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.ledgerfile import read, seal_lines, verify
 
 DESK = Namespace(agent="front-desk")

@@ -9,8 +9,8 @@ import pytest
 
 from backstop.adapters.chat import Selection, import_chat
 from backstop.adapters.transcript import ImportRefused
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import EffectCommitted, Event
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.ledgerfile import seal_lines, verify
 
 USER = {"role": "user", "content": "hello"}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from backstop.adapters.chat import Selection, import_chat
-from backstop.core.identity import Declaration, Namespace
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.ledgerfile import seal_lines, verify
 from backstop.core.redaction import NoRedactionKey, RedactionKey, token
 from tests.unit.adapters.test_chat import asks, user

@@ -22,14 +22,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from backstop.core.canon import NotCanonical, parse
-from backstop.core.identity import (
-    Declaration,
-    Identified,
-    IdentityRefused,
-    Namespace,
-    Scope,
-    identify,
-)
+from backstop.core.declaration import Declaration, Namespace, Scope
+from backstop.core.identity import Identified, IdentityRefused, identify
 
 HERE = Namespace(agent="desk")
 

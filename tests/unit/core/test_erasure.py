@@ -8,6 +8,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from backstop.core.declaration import Declaration
 from backstop.core.erasure import (
     ERASED,
     Eraser,
@@ -28,7 +29,6 @@ from backstop.core.events import (
     RunOpened,
     StepStarted,
 )
-from backstop.core.identity import Declaration
 from backstop.core.ledgerfile import Ledger, read, verify
 from backstop.core.redaction import NoRedactionKey, RedactionKey, token
 from backstop.core.sealing import seal, seal_lines

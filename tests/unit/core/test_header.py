@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from backstop.core.canon import CANON_VERSION
+from backstop.core.declaration import Declaration
 from backstop.core.events import FORMAT, Header
 from backstop.core.header import merged
-from backstop.core.identity import Declaration
 from backstop.errors import LedgerError
 
 

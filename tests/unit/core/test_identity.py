@@ -10,12 +10,10 @@ import msgspec
 import pytest
 
 from backstop.core.canon import NotCanonical
+from backstop.core.declaration import Declaration, Namespace, Scope
 from backstop.core.identity import (
-    Declaration,
     Identified,
     IdentityRefused,
-    Namespace,
-    Scope,
     complete,
     identify,
     identify_read,

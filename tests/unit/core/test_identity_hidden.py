@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from backstop.core.identity import Declaration, Identified, Namespace, identify
+from backstop.core.declaration import Declaration, Namespace
+from backstop.core.identity import Identified, identify
 
 
 def identified(arguments: dict[str, Any], **declared: Any) -> Identified:

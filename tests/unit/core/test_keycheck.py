@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from backstop.core import ledgerfile
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import CallBlocked, EffectClaimed, Event, Header, ToolRead
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.intents import Intent
 from backstop.core.keycheck import false_intent
 from backstop.errors import LedgerError

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from backstop.core.declaration import Declaration, Scope
 from backstop.core.divergence import Kind, Reason
 from backstop.core.events import CallAnswered
 from backstop.core.history import Outcome, Row
-from backstop.core.identity import Declaration, Scope
 from backstop.core.intents import Answered, RunReplayed
 from backstop.core.keying import Rules
 from tests.comparing import DECLARED, PAY, ask, call, compared, found, out, rules

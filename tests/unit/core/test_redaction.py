@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstop.core.canon import NotCanonical, canonical
-from backstop.core.identity import Declaration, Namespace, identify
+from backstop.core.declaration import Declaration, Namespace
+from backstop.core.identity import identify
 from backstop.core.redaction import (
     HIDDEN,
     NoRedactionKey,

@@ -8,10 +8,10 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from backstop.core.declaration import Declaration
 from backstop.core.divergence import Kind, Reason
 from backstop.core.events import Header
 from backstop.core.history import Outcome, Row
-from backstop.core.identity import Declaration
 from backstop.core.intents import Intent, Pass, RunReplayed
 from backstop.core.verdict import AgentVerdict, Decision, Policy, Verdict, worst
 from backstop.gate.judge import Asked, Recorded, judge

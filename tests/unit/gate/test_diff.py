@@ -13,6 +13,7 @@ import pytest
 from backstop.adapters.chat import Selection, import_chat
 from backstop.core import intentsfile, ledgerfile
 from backstop.core.canon import CANON_VERSION
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.divergence import Reason
 from backstop.core.events import (
     EffectClaimed,
@@ -23,7 +24,7 @@ from backstop.core.events import (
     RunOpened,
     StepStarted,
 )
-from backstop.core.identity import Declaration, Namespace, identify
+from backstop.core.identity import identify
 from backstop.core.intents import (
     INTENTS_FORMAT,
     Answered,

@@ -8,8 +8,8 @@ from typing import Any
 
 from backstop.adapters.memory import MemoryStore
 from backstop.core.canon import CANON_VERSION
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import FORMAT, Event, Header, RunOpened, StepStarted
-from backstop.core.identity import Declaration, Namespace
 from backstop.core.redaction import Redaction, key_from
 from backstop.core.sealing import seal_lines
 from backstop.guard.calls import Call, intent_of, name_call

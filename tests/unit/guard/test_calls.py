@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from backstop.core.declaration import Declaration
 from backstop.core.events import Failure
-from backstop.core.identity import Declaration, Identified
+from backstop.core.identity import Identified
 from backstop.guard.calls import Call, unfinished
 from backstop.guard.journal import Attempt
 from backstop.guard.results import told

@@ -12,7 +12,7 @@ import pytest
 from google.adk.tools.function_tool import FunctionTool
 
 from backstop.adk.schema import schema_of
-from backstop.core.identity import Declaration, Scope
+from backstop.core.declaration import Declaration, Scope
 from backstop.guard.claims.capability import Happened, Keyed, keyed, probe
 from backstop.guard.claims.safety import LEASE_S, NO_SAFETY, Safety
 from backstop.guard.declared import Tools, functions_of

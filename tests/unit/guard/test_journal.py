@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from backstop.adapters.memory import MemoryStore
+from backstop.core.declaration import Namespace
 from backstop.core.events import (
     AttemptStarted,
     CursorAdvanced,
@@ -18,7 +19,6 @@ from backstop.core.events import (
     RunOpened,
     StepStarted,
 )
-from backstop.core.identity import Namespace
 from backstop.errors import BackstopError
 from backstop.guard.journal import Attempt, Journal, current
 from backstop.ports import Claim

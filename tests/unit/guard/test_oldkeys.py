@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from backstop.core.declaration import Declaration, Scope
 from backstop.core.events import (
     EffectClaimed,
     EffectCommitted,
@@ -15,7 +16,6 @@ from backstop.core.events import (
     EffectInDoubt,
     EffectResolved,
 )
-from backstop.core.identity import Declaration, Scope
 from backstop.core.ledgerverify import verify
 from backstop.guard.calls import intent_of
 from backstop.guard.claims.desk import MOVED, Produced

@@ -21,6 +21,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from backstop.adapters.memory import MemoryStore
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     CallAnswered,
     EffectClaimed,
@@ -30,7 +31,6 @@ from backstop.core.events import (
     ModelAnswered,
     ToolRead,
 )
-from backstop.core.identity import Declaration, Namespace
 from backstop.errors import BackstopError
 from backstop.guard.effect import effect, install
 from backstop.guard.journal import Attempt, Journal

@@ -9,7 +9,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.genai import types
 
 from backstop.adk.requests import RequestDigester
-from backstop.core.identity import Declaration
+from backstop.core.declaration import Declaration
 from backstop.core.redaction import Redaction, RedactionKey
 from backstop.guard.plugin.redacting import RedactedCalls
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from backstop.adapters.memory import MemoryStore
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     AttemptEnded,
     CursorAdvanced,
@@ -19,7 +20,6 @@ from backstop.core.events import (
     RunOpened,
     StepStarted,
 )
-from backstop.core.identity import Declaration, Namespace
 from backstop.errors import BackstopError
 from backstop.guard.journal import Journal, as_sent
 from backstop.guard.plugin.sessions import Message, Sessions, run_name

@@ -23,13 +23,13 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from backstop.adapters.memory import SEEN, MemoryStore
+from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import (
     CursorAdvanced,
     EffectClaimed,
     EffectResolved,
     Event,
 )
-from backstop.core.identity import Declaration, Namespace
 from backstop.guard.claims.safety import NO_SAFETY, Safety
 from backstop.guard.journal import Journal
 from backstop.guard.plugin.recorder import RecordingPlugin

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from backstop.core.canon import canonical
+from backstop.core.declaration import Namespace
 from backstop.core.events import RequestDigests
-from backstop.core.identity import Namespace
 from backstop.core.intents import Intent
 from backstop.core.keying import Rules
 from backstop.core.runs import recorded_runs

@@ -12,7 +12,7 @@ import pytest
 from google.adk.agents import LlmAgent
 from google.adk.plugins import BasePlugin
 
-from backstop.core.identity import Declaration, Scope
+from backstop.core.declaration import Declaration, Scope
 from backstop.guard.claims.capability import keyed
 from backstop.guard.effect import effect
 from backstop.replay.harness.survey import Survey

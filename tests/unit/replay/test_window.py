@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
+from backstop.core.declaration import Namespace
 from backstop.core.events import RequestDigests
-from backstop.core.identity import Namespace
 from backstop.core.keying import Rules
 from backstop.core.runs import RecordedRun, Step, recorded_runs
 from backstop.replay.answers import Answers, Recording
