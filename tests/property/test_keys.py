@@ -126,7 +126,8 @@ def test_without_a_declaration_two_keys_are_equal_iff_the_arguments_are(
 
 @given(arguments, declarations())
 def test_a_read_never_lacks_a_key(members: dict[str, Json], declaration: Declaration) -> None:
-    identify_read(members, declaration, namespace=DESK, run="r", step="s")
+    read = identify_read(members, declaration, namespace=DESK, run="r", step="s")
+    assert read.key
 
 
 @given(coercible, schemas)

@@ -27,6 +27,7 @@ from backstop.guard.claims.capability import (
     probing,
 )
 from backstop.guard.claims.desk import Desk, NoEffectOn, Produced
+from backstop.guard.claims.offloop import uncut, waited
 from backstop.ports import Answer, Claim, InDoubt, LedgerStore
 
 R = TypeVar("R")
@@ -65,13 +66,13 @@ async def perform(
     )
     claim = await _claimed(desk, capability, arguments)
     if not isinstance(claim, Claim):
-        return await _asked(store, lambda: desk.answered(claim))
+        return await waited(store, lambda: desk.answered(claim))
     try:
         produced = await call()
     except BaseException as error:  # noqa: BLE001 - settled first; what must be seen is raised on
         fallen = error  # the name of an except clause is gone after it
-        return await _asked(store, lambda: desk.fell(claim, fallen))
-    return await _asked(store, lambda: desk.settled(claim, produced))
+        return await waited(store, lambda: desk.fell(claim, fallen))
+    return await waited(store, lambda: desk.settled(claim, produced))
 
 
 def perform_now(
@@ -113,7 +114,7 @@ async def _claimed(
         found: Found = Unknown()
         if (ask := probing(capability)) is not None:
             found = await _probed(ask, desk.intent.key, arguments)
-        ruled = await _asked(desk.store, partial(desk.resolved, capability, answer, found))
+        ruled = await waited(desk.store, partial(desk.resolved, capability, answer, found))
         if ruled is not None:
             return ruled
         answer = await _claim(desk)
@@ -176,42 +177,11 @@ def _knows_nothing(key: str, why: str) -> Unknown:
 
 async def _claim(desk: Desk) -> Claim | Answer:
     """Claim; a claim that was granted to a caller who is cancelled meanwhile is given back."""
-    answer, cut = await _uncut(desk.store, desk.claim)
+    answer, cut = await uncut(desk.store, desk.claim)
     if cut is None:
         return answer
     if isinstance(answer, Claim):
         # If it cannot be given back, it is in doubt as soon as its owner is gone.
         with suppress(BackstopError):
-            await _uncut(desk.store, lambda: desk.unstarted(answer))
+            await uncut(desk.store, lambda: desk.unstarted(answer))
     raise cut
-
-
-async def _asked(store: LedgerStore, ask: Callable[[], R]) -> R:
-    answer, cut = await _uncut(store, ask)
-    if cut is not None:
-        raise cut
-    return answer
-
-
-async def _uncut(
-    store: LedgerStore, ask: Callable[[], R]
-) -> tuple[R, asyncio.CancelledError | None]:
-    """`ask`, off the event loop where the store waits for a network; and the cancellation.
-
-    What a store was asked to write is waited for: nobody may go on without knowing it.
-    """
-    if not store.blocking:
-        return ask(), None
-    asking = asyncio.ensure_future(asyncio.to_thread(ask))
-    cut: asyncio.CancelledError | None = None
-    while not asking.done():
-        try:
-            await asyncio.wait([asking])
-        except asyncio.CancelledError as error:
-            cut = error
-    try:
-        return asking.result(), cut
-    except Exception as error:
-        if cut is not None:
-            raise cut from error
-        raise

@@ -33,3 +33,35 @@ async def written(store: LedgerStore, row: Event) -> None:
         await asked(store, lambda: store.append(row))
     except BackstopError as error:
         _log.warning("backstop could not record a row of run %s: %s", row.run, error)
+
+
+async def waited(store: LedgerStore, ask: Callable[[], R]) -> R:
+    """`asked`, for what is written: a cancellation goes on once the answer is known."""
+    answer, cut = await uncut(store, ask)
+    if cut is not None:
+        raise cut
+    return answer
+
+
+async def uncut(
+    store: LedgerStore, ask: Callable[[], R]
+) -> tuple[R, asyncio.CancelledError | None]:
+    """`ask`, off the event loop where the store waits for a network; and the cancellation.
+
+    What a store was asked to write is waited for: nobody may go on without knowing it.
+    """
+    if not store.blocking:
+        return ask(), None
+    asking = asyncio.ensure_future(asyncio.to_thread(ask))
+    cut: asyncio.CancelledError | None = None
+    while not asking.done():
+        try:
+            await asyncio.wait([asking])
+        except asyncio.CancelledError as error:
+            cut = error
+    try:
+        return asking.result(), cut
+    except Exception as error:
+        if cut is not None:
+            raise cut from error
+        raise
