@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from backstop.core.events import EffectClaimed
 from backstop.errors import BackstopError
@@ -29,8 +29,6 @@ from backstop.guard.claims.capability import (
 from backstop.guard.claims.desk import Desk, NoEffectOn, Produced
 from backstop.guard.claims.offloop import uncut, waited
 from backstop.ports import Answer, Claim, InDoubt, LedgerStore
-
-R = TypeVar("R")
 
 _log: Final = logging.getLogger("backstop")
 
