@@ -1,0 +1,26 @@
+"""What a build hands over: an image with a candidate in it, ready to be started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+SOURCE: Final = PurePosixPath("/candidate")
+"""Where the whole checkout lies in an image."""
+CLOCK: Final = PurePosixPath("/opt/backstop/clock")
+"""Where ``time_machine`` lies in an image, for the image's own Python."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """An image that holds a candidate and everything that it imports.
+
+    `image` is the image's id (``sha256:…``), never a name that could come to mean another one.
+    `agent` is the agent's folder in it, absolute, below `SOURCE`; `python` the absolute path of
+    the interpreter that has the candidate's packages. `CLOCK` holds ``time_machine`` for it.
+    """
+
+    image: str
+    agent: PurePosixPath
+    python: str
