@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from backstop.config.model import (
     AgentModel,
+    BuildModel,
     ConfigModel,
     FailOn,
     GateModel,
@@ -28,6 +29,7 @@ from backstop.errors import ConfigError
 
 __all__ = [
     "Agent",
+    "Build",
     "Config",
     "FailOn",
     "GateModel",
@@ -79,11 +81,30 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """How a candidate's image is made: memory in bytes, wall time in seconds for the whole build.
+
+    `requirements` and `dockerfile` are paths from the checkout's top. None leaves it to the
+    builder: its own base, the file nearest to the agent, PyPI, no proxy, its own recipe.
+    """
+
+    python: str
+    base: str | None
+    requirements: str | None
+    index: str | None
+    proxy: str | None
+    wheels_only: bool
+    dockerfile: str | None
+    memory: int
+    wall: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """Where a candidate runs: memory in bytes, wall time in seconds for the whole replay.
 
     `python` is the interpreter with the candidate's packages; None is our own. `cpus` is how
-    many processors to use; None is all.
+    many processors to use; None is all. `build` is for containers alone.
     """
 
     kind: str
@@ -91,6 +112,7 @@ class Sandbox:
     memory: int
     cpus: float | None
     wall: int
+    build: Build
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +300,21 @@ def _sandbox(model: SandboxModel, root: Path) -> Sandbox:
         python=python,
         memory=memory_bytes(model.memory),
         cpus=model.cpus,
+        wall=wall_seconds(model.wall),
+        build=_build(model.build),
+    )
+
+
+def _build(model: BuildModel) -> Build:
+    return Build(
+        python=model.python,
+        base=model.base,
+        requirements=model.requirements,
+        index=model.index,
+        proxy=model.proxy,
+        wheels_only=model.wheels_only,
+        dockerfile=model.dockerfile,
+        memory=memory_bytes(model.memory),
         wall=wall_seconds(model.wall),
     )
 

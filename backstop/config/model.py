@@ -12,6 +12,7 @@ _SIZE: Final = re.compile(r"([1-9][0-9]{0,8})([kmg])", re.ASCII)
 _UNITS: Final = {"k": 1024, "m": 1024**2, "g": 1024**3, "s": 1, "h": 3600}
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,6})([smh])", re.ASCII)
 _PERIOD: Final = re.compile(r"([0-9]{1,6})([smhd])", re.ASCII)
+_ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+(/[!-~]*)?", re.ASCII)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -51,11 +52,32 @@ def _checked_period(text: str) -> str:
     return text
 
 
+def _checked_address(text: str) -> str:
+    if _ADDRESS.fullmatch(text) is None:
+        raise ValueError(
+            "is no http or https address without a name and a password; those belong into the "
+            "environment, as BACKSTOP_INDEX_URL"
+        )
+    return text
+
+
+def _checked_inside(text: str) -> str:
+    if not text.isprintable() or not all(part.strip(".") for part in text.split("/")):
+        raise ValueError(f"{text!r} is no file below the checkout's top")
+    return text
+
+
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$")]
 Text = Annotated[str, Field(min_length=1)]
 Size = Annotated[str, AfterValidator(_checked_size)]
 Span = Annotated[str, AfterValidator(_checked_span)]
 Period = Annotated[str, AfterValidator(_checked_period)]
+Address = Annotated[str, AfterValidator(_checked_address)]
+ImageName = Annotated[
+    str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$", max_length=300)
+]
+InCheckout = Annotated[str, AfterValidator(_checked_inside)]
+"""A file below the checkout's top: no `..`, no `.`, nothing absolute."""
 ClassPath = Annotated[str, Field(pattern=r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:)?[A-Za-z_]\w*$")]
 """A builtin exception's name, or ``package.module:Name``."""
 FunctionPath = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")]
@@ -223,6 +245,42 @@ class GateModel(_Model):
     )
 
 
+class BuildModel(_Model):
+    """How a candidate's image is made; of a base and a candidate, the base's word counts."""
+
+    python: Annotated[str, Field(pattern=r"^3\.1[1-9]$")] = Field(
+        default="3.12", description="The Python of the image `python:X.Y-slim`."
+    )
+    base: ImageName | None = Field(
+        default=None,
+        description="Another image to begin with, best with its digest; it needs Python, pip "
+        "and venv, and then `python` is not looked at.",
+    )
+    requirements: InCheckout | None = Field(
+        default=None,
+        description="The file that names the packages, from the checkout's top; where left out, "
+        "the nearest one to the agent: requirements.txt, pylock.toml, uv.lock or pyproject.toml.",
+    )
+    index: Address | None = Field(
+        default=None, description="The package index to install from; PyPI where left out."
+    )
+    proxy: Address | None = Field(
+        default=None, description="The proxy through which packages are fetched."
+    )
+    wheels_only: bool = Field(
+        default=True,
+        description="Refuse what has to be built to be installed: building runs its code, with "
+        "the network at hand.",
+    )
+    dockerfile: InCheckout | None = Field(
+        default=None,
+        description="Build the checkout's own Dockerfile instead: its code then runs as root "
+        "and with the network.",
+    )
+    memory: Size = "2g"
+    wall: Span = "600s"
+
+
 class SandboxModel(_Model):
     """Where a candidate's code runs, and its bounds."""
 
@@ -241,6 +299,7 @@ class SandboxModel(_Model):
         "that there are where left out.",
     )
     wall: Span = "300s"
+    build: BuildModel = BuildModel()
 
 
 class ConfigModel(_Model):

@@ -85,6 +85,7 @@ def test_everything_that_can_be_said_is_read() -> None:
         memory=512 << 20,
         cpus=0.5,
         wall=300,
+        build=found.sandbox.build,
     )
 
 
@@ -133,7 +134,12 @@ def test_what_is_left_out_takes_the_cautious_default() -> None:
     assert [kind.value for kind in found.gate.fail_on] == ["duplicate"]
     assert found.gate.control == "base"
     assert found.sandbox == config.Sandbox(
-        kind="process", python=None, memory=1 << 30, cpus=None, wall=300
+        kind="process",
+        python=None,
+        memory=1 << 30,
+        cpus=None,
+        wall=300,
+        build=found.sandbox.build,
     )
 
 
