@@ -52,7 +52,7 @@ def test_each_input_becomes_its_value() -> None:
     assert found.config == PurePosixPath("ci/backstop.yaml")
     assert (found.agent, found.base_ref) == ("clerk", "release/1.x")
     assert (found.runtime, found.comment) == (Runtime.NONE, CommentWhen.ON_FINDING)
-    assert found.fail_on == {Kind.DUPLICATE, Kind.MISSING}
+    assert found.fail_on == frozenset({Kind.DUPLICATE, Kind.MISSING})
     assert found.allow_empty
     assert found.changed_only is False
     assert found.cache_dir == PurePosixPath(".backstop-cache")
