@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from backstop.core.accepted import Acceptance, Accepted, accept
+from backstop.core.baseline import BaselineUse
 from backstop.core.canon import canonical, digest
 from backstop.core.divergence import Comparison, Divergence, Kind
 from backstop.core.intents import RunReplayed
+from backstop.core.waivers import Waiver, WaiverUse
 
 
 class Decision(StrEnum):
@@ -77,20 +80,29 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A divergence with what tempers it: already there before this version (D3)."""
+    """A divergence with what tempers it.
+
+    It may be there in the base version too (D3), be `known` of the baseline, or be waived for
+    the reason that `waiver` gives.
+    """
 
     divergence: Divergence
     pre_existing: bool = False
     waiver: str | None = None
+    known: bool = False
 
     def blocks(self, policy: Policy) -> bool:
         """Does this finding stop the deploy?"""
         return (
             self.divergence.kind in policy.fail_on
             and not self.divergence.assumed
-            and not self.pre_existing
-            and self.waiver is None
+            and not self.is_tempered
         )
+
+    @property
+    def is_tempered(self) -> bool:
+        """Is it let pass for what is known of it, whatever the policy says?"""
+        return self.pre_existing or self.known or self.waiver is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +119,8 @@ class LedgerFacts:
 class AgentVerdict:
     """One agent's decision with all that it rests on; `why` names what it turned on.
 
-    A `neutral` agent is new and has nothing to be judged by: it does not count (D5).
+    A `neutral` agent is new and has nothing to be judged by: it does not count (D5). `waivers`
+    are all that were weighed, used or not; `baseline` is None where the agent has none.
     """
 
     agent: str
@@ -119,6 +132,8 @@ class AgentVerdict:
     why: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     neutral: bool = False
+    waivers: tuple[WaiverUse, ...] = ()
+    baseline: BaselineUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,15 +161,16 @@ def decide(
     *,
     ledger: LedgerFacts,
     pre_existing: Counter[tuple[str, ...]] | None = None,
+    accepted: Accepted | None = None,
     notes: tuple[str, ...] = (),
 ) -> AgentVerdict:
     """Decide for one agent.
 
     `pre_existing` counts what a control run found on rows of older versions, by
-    `identity_of`; each takes the edge off one equal finding of the candidate (D3).
+    `identity_of`; each takes the edge off one equal finding of the candidate (D3). What is
+    `accepted` takes it off others (D4); it never makes up for coverage.
     """
-    left = Counter(pre_existing or {})
-    judged = tuple(_temper(divergence, left) for divergence in comparison.divergences)
+    judged, acceptance = _tempered(comparison.divergences, coverage, pre_existing, accepted)
     why = [*_blocking(judged, policy)]
     decision = Decision.BLOCK if why else Decision.PASS
     if decision is Decision.PASS:
@@ -169,6 +185,8 @@ def decide(
         judged=judged,
         why=tuple(why),
         notes=notes,
+        waivers=acceptance.waivers,
+        baseline=acceptance.baseline,
     )
 
 
@@ -183,12 +201,39 @@ def identity_of(divergence: Divergence) -> tuple[str, ...]:
     )
 
 
+def _tempered(
+    divergences: Sequence[Divergence],
+    coverage: Coverage,
+    pre_existing: Counter[tuple[str, ...]] | None,
+    accepted: Accepted | None,
+) -> tuple[tuple[Judged, ...], Acceptance]:
+    left = Counter(pre_existing or {})
+    judged = [_temper(divergence, left) for divergence in divergences]
+    if accepted is None:
+        return tuple(judged), Acceptance()
+    standing = [
+        place
+        for place, one in enumerate(judged)
+        if not one.pre_existing and not one.divergence.assumed
+    ]
+    acceptance = accept(divergences, standing, accepted, unspoken=coverage.not_replayable)
+    for place in acceptance.known:
+        judged[place] = replace(judged[place], known=True)
+    for place, waiver in acceptance.waived.items():
+        judged[place] = replace(judged[place], waiver=_said(waiver))
+    return tuple(judged), acceptance
+
+
 def _temper(divergence: Divergence, left: Counter[tuple[str, ...]]) -> Judged:
     name = identity_of(divergence)
     known = left[name] > 0
     if known:
         left[name] -= 1
     return Judged(divergence=divergence, pre_existing=known)
+
+
+def _said(waiver: Waiver) -> str:
+    return f"{waiver.reason} ({waiver.author}, until {waiver.expires})"
 
 
 def _blocking(judged: Sequence[Judged], policy: Policy) -> list[str]:
@@ -245,6 +290,7 @@ def counts_of(comparison: Comparison, judged: Sequence[Judged]) -> dict[str, int
         "assumed": sum(one.divergence.assumed for one in judged),
         "waived": sum(one.waiver is not None for one in judged),
         "pre_existing": sum(one.pre_existing for one in judged),
+        "known": sum(one.known for one in judged),
     }
 
 

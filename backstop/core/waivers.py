@@ -1,0 +1,235 @@
+"""Waivers: what a person accepted for a while, and how far that reaches (semantics.md D4).
+
+A waiver covers the findings that it names, or none: where more match than were agreed to, none
+is covered, so what a waiver covers never hangs on the order of findings or on other waivers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from backstop.core.canon import Json, canonical
+from backstop.core.divergence import Divergence, Half, Kind
+
+MAX_DAYS: Final = 90
+"""How many days ahead a waiver may expire, where nothing else is configured."""
+
+_LEAST: Final = 6
+"""Letters of a stored key that a pattern has to name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByFingerprint:
+    """The findings of one fingerprint, which says agent, kind, keys and arguments."""
+
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByKey:
+    """The findings on calls with this stored key, recorded or asked for; ``*`` is any text."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByCall:
+    """The findings on calls of a tool; in each pattern ``*`` is any text.
+
+    Of a call that is asked for its run and arguments count, else those of the recorded one.
+    `args` are patterns of arguments by name; what is no text is matched as canonical JSON.
+    """
+
+    tool: str
+    run: str = "*"
+    args: Mapping[str, str] = field(default_factory=dict)
+
+
+Names: TypeAlias = ByFingerprint | ByKey | ByCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """One acceptance. `expires` is the last day, in UTC, on which it counts.
+
+    `count` is how many findings it was agreed for, `place` the file and line where it stands.
+    `added` says that the pull request under judgement brings it itself.
+    """
+
+    names: Names
+    agent: str
+    reason: str
+    author: str
+    expires: date
+    kind: Kind | None = None
+    count: int = 1
+    place: str = ""
+    added: bool = False
+
+    @property
+    def about(self) -> str:
+        """What it names, in one line: names of arguments, never their values."""
+        match self.names:
+            case ByFingerprint(fingerprint=fingerprint):
+                return fingerprint
+            case ByKey(key=key):
+                return f"key {key}"
+            case ByCall(tool=tool, run=run, args=args):
+                where = f" in run {run}" if run != "*" else ""
+                return f"{tool}({', '.join(sorted(args))}){where}"
+
+    def matches(self, divergence: Divergence) -> bool:
+        """Does it name this finding? Says nothing of expiry, breadth or count."""
+        if self.kind is not None and divergence.kind is not self.kind:
+            return False
+        match self.names:
+            case ByFingerprint(fingerprint=fingerprint):
+                return divergence.fingerprint == fingerprint
+            case ByKey(key=key):
+                sides = (divergence.recorded, divergence.intended)
+                return any(side is not None and fits(key, side.key) for side in sides)
+            case ByCall() as call:
+                side = divergence.intended or divergence.recorded
+                return side is not None and _is_of(call, side)
+
+
+class Standing(StrEnum):
+    """What became of a waiver in a verdict; all but the first is worth a look."""
+
+    USED = "used"
+    IDLE = "idle"
+    UNUSED = "unused"
+    EXCEEDED = "exceeded"
+    EXPIRED = "expired"
+    TOO_BROAD = "too broad"
+    NOT_COUNTED = "not counted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaiverUse:
+    """A waiver with what it did: `matched` findings it names, of which `waived` are let pass.
+
+    `note` says in one sentence why it waives nothing, or what to do about it; empty for a
+    waiver that is as it should be.
+    """
+
+    waiver: Waiver
+    standing: Standing
+    matched: int = 0
+    waived: int = 0
+    note: str = ""
+
+
+def apply(
+    waivers: Sequence[Waiver],
+    standing: Sequence[Divergence],
+    tempered: Sequence[Divergence],
+    *,
+    today: date,
+    max_days: int = MAX_DAYS,
+) -> tuple[dict[int, Waiver], tuple[WaiverUse, ...]]:
+    """Which of the `standing` findings are waived, by place, and what became of each waiver.
+
+    `tempered` findings do not count already, for another reason: they use up no waiver.
+    """
+    covered: dict[int, Waiver] = {}
+    uses: list[WaiverUse] = []
+    for waiver in waivers:
+        places = [at for at, one in enumerate(standing) if waiver.matches(one)]
+        others = sum(waiver.matches(one) for one in tempered)
+        use = _use(waiver, len(places), others, today=today, max_days=max_days)
+        uses.append(use)
+        if use.standing is Standing.USED:
+            for place in places:
+                covered.setdefault(place, waiver)
+    return covered, tuple(uses)
+
+
+def _use(waiver: Waiver, found: int, others: int, *, today: date, max_days: int) -> WaiverUse:
+    broad = breadth(waiver, today=today, max_days=max_days)
+    waived = 0
+    if today > waiver.expires:
+        standing = Standing.EXPIRED
+        note = f"expired on {waiver.expires}: it waives nothing; remove it, or agree anew"
+    elif broad is not None:
+        standing, note = Standing.TOO_BROAD, f"{broad}: it waives nothing"
+    elif found > waiver.count:
+        standing = Standing.EXCEEDED
+        note = f"agreed for {waiver.count}, and {found} match: it waives none of them"
+    elif found:
+        standing, note, waived = Standing.USED, "", found
+    elif others:
+        standing = Standing.IDLE
+        note = "not needed: what it names does not count anyway"
+    else:
+        standing, note = Standing.UNUSED, "names nothing that was found: remove it"
+    return WaiverUse(
+        waiver=waiver, standing=standing, matched=found + others, waived=waived, note=note
+    )
+
+
+def breadth(waiver: Waiver, *, today: date, max_days: int) -> str | None:
+    """Why a waiver reaches further than anybody can have meant; None if it does not."""
+    if waiver.expires > today + timedelta(days=max_days):
+        return f"expires later than {max_days} days from now"
+    match waiver.names:
+        case ByFingerprint():
+            return None
+        case ByKey() | ByCall() if waiver.kind is None:
+            return "is a pattern and names no kind"
+        case ByKey(key=key) if len(key.replace("*", "")) < _LEAST:
+            return f"names fewer than {_LEAST} letters of a key"
+        case ByCall(tool=tool) if not tool.replace("*", ""):
+            return "names no tool"
+        case _:
+            return None
+
+
+def merged(uses: Sequence[WaiverUse], *elsewhere: Sequence[WaiverUse]) -> tuple[WaiverUse, ...]:
+    """The same uses, where what was found only under other rules (D1) is not called unused.
+
+    `elsewhere` are the uses of the same waivers, in the same order.
+    """
+    told: list[WaiverUse] = []
+    for use, *others in zip(uses, *elsewhere, strict=True):
+        if use.standing is Standing.UNUSED and any(other.matched for other in others):
+            note = "not needed here: what it names is found under other rules only"
+            told.append(replace(use, standing=Standing.IDLE, note=note))
+        else:
+            told.append(use)
+    return tuple(told)
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Is `text` what `pattern` says, where each ``*`` stands for any text? In linear time."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return text == pattern
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    for part in rest[:-1]:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(text) - at >= len(rest[-1]) and text.endswith(rest[-1])
+
+
+def _is_of(call: ByCall, side: Half) -> bool:
+    return (
+        fits(call.tool, side.tool)
+        and fits(call.run, side.run)
+        and all(
+            name in side.args and fits(pattern, _text(side.args[name]))
+            for name, pattern in call.args.items()
+        )
+    )
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else canonical(value)
