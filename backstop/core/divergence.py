@@ -326,6 +326,7 @@ class _Judge:
         self, kind: Kind, reason: Reason, row: RowCall | None, intent: IntentCall | None
     ) -> None:
         located = next(call for call in (intent, row) if call is not None)
+        recorded, intended = _half(row), _half(intent)
         paths: tuple[str, ...] = ()
         kinds: tuple[str, ...] = ()
         suggestion = None
@@ -342,9 +343,9 @@ class _Judge:
                 run=located.source.run,
                 step=located.source.step,
                 cursor=located.source.cursor,
-                recorded=_half(row),
-                intended=_half(intent),
-                fingerprint=_fingerprint(self.rules, kind, row, intent),
+                recorded=recorded,
+                intended=intended,
+                fingerprint=_fingerprint(self.rules, kind, recorded, intended),
                 paths=paths,
                 difference=kinds,
                 suggestion=suggestion,
@@ -397,15 +398,20 @@ def _half(call: RowCall | IntentCall | None) -> Half | None:
     )
 
 
-def _fingerprint(rules: Rules, kind: Kind, row: RowCall | None, intent: IntentCall | None) -> str:
+def _fingerprint(rules: Rules, kind: Kind, recorded: Half | None, intended: Half | None) -> str:
+    """What the finding is, whatever rules judge it, in whatever order: waivers live by it.
+
+    Made of keys as they stand in ledger and intents. Where nothing was stored, as of an import,
+    each call has the key that the rules give it.
+    """
     return short(
         canonical(
             [
                 rules.namespace.agent,
                 kind.value,
-                None if row is None else row.source.key,
-                None if intent is None else intent.key,
-                None if intent is None else intent.fingerprint,
+                None if recorded is None else recorded.key,
+                None if intended is None else intended.key,
+                None if intended is None else intended.fingerprint,
             ]
         )
     )
