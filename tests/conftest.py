@@ -1,8 +1,12 @@
-"""What every test may use: Hypothesis profiles, the shared folder, golden files, no quiet skip."""
+"""What every test may use: Hypothesis profiles, the shared folder, golden files, no quiet skip.
+
+And what a session started is gone before the session is.
+"""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TypeVar
@@ -42,6 +46,18 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     return forbid_skip((yield))
+
+
+def daemon_folder(session: int) -> Path:
+    """Where the private Docker daemon of the test session with this process id has its data."""
+    return Path(tempfile.gettempdir()) / f"backstop-docker-{session}"
+
+
+def pytest_unconfigure() -> None:
+    if (folder := daemon_folder(os.getpid())).exists():
+        from tests.docker.daemon import stop
+
+        stop(folder)
 
 
 @pytest.fixture(scope="session")

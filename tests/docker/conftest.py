@@ -1,0 +1,7 @@
+"""The tests of the ground itself use it."""
+
+from __future__ import annotations
+
+from tests.docker.fixtures import base_image, docker_client, dockerd
+
+__all__ = ["base_image", "docker_client", "dockerd"]

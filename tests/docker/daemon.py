@@ -1,0 +1,216 @@
+"""A Docker daemon of our own for tests: private, without systemd, and gone with its owner.
+
+The first test that asks starts a keeper, which starts the daemon and ends it when the test
+session is over, however it ends. Run as a module it does the same for a person:
+
+    python -m tests.docker.daemon start FOLDER    prints ``export DOCKER_HOST=…``
+    python -m tests.docker.daemon stop FOLDER
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import selectors
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.docker.network import bridge
+
+SOCKET: Final = "docker.sock"
+_READY: Final = "ready"
+_PACKAGES: Final = ("docker.io", "iptables")
+_PROGRAMS: Final = ("dockerd", "containerd", "runc", "iptables")
+_STARTS_WITHIN_S: Final = 60.0
+_ENDS_WITHIN_S: Final = 30.0
+_PAUSE_S: Final = 0.05
+_DETACH: Final = 2
+_ROOT: Final = Path(__file__).parents[2]
+
+
+class Unavailable(Exception):
+    """No daemon can be had on this machine: why, in one line."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder while others wait; it leaves no file behind."""
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def start(folder: Path, *, owner: int | None = None) -> str:
+    """The URL of the daemon in `folder`, started if it does not run yet.
+
+    It ends with process `owner`, or by `stop` where there is none. Raises `Unavailable`.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with locked(folder.parent):
+        if not answers(folder / SOCKET):
+            _install()
+            stop(folder)
+            folder.mkdir(mode=0o700)
+            _start_keeper(folder, owner)
+    return f"unix://{folder / SOCKET}"
+
+
+def stop(folder: Path) -> None:
+    """End the daemon in `folder` and its keeper, and wait until nothing is left of either."""
+    with contextlib.suppress(OSError, ValueError):
+        keeper = os.pidfd_open(int((folder / "keeper.pid").read_text()))
+        with os.fdopen(keeper), selectors.DefaultSelector() as gone:
+            signal.pidfd_send_signal(keeper, signal.SIGTERM)
+            gone.register(keeper, selectors.EVENT_READ)
+            gone.select(2 * _ENDS_WITHIN_S)
+    _remove(folder)
+
+
+def answers(path: Path) -> bool:
+    """Does a daemon listen at this socket, and answer?"""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(5)
+        try:
+            line.connect(str(path))
+            line.sendall(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")
+            return b" 200 " in line.recv(64)
+        except OSError:
+            return False
+
+
+def _install() -> None:
+    missing = [name for name in _PROGRAMS if shutil.which(name) is None]
+    if os.geteuid() != 0:
+        raise Unavailable("only root can start a private Docker daemon")
+    if not missing:
+        return
+    if shutil.which("apt-get") is None:
+        raise Unavailable(f"{missing[0]} is not installed, and there is no apt-get to install it")
+    quiet = ("apt-get", "-qq", "-o", "Dpkg::Use-Pty=0")
+    for command in ((*quiet, "update"), (*quiet, "install", "-y", "--no-install-recommends")):
+        done = subprocess.run(
+            [*command, *(_PACKAGES if "install" in command else ())],
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        if done.returncode:
+            raise Unavailable(f"{shlex.join(command)} failed: {done.stderr.strip()[-300:]}")
+
+
+def _start_keeper(folder: Path, owner: int | None) -> None:
+    # A session of its own: Ctrl-C at the tests must not end the keeper before it has cleaned up.
+    with (folder / "keeper.log").open("wb") as log:
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "tests.docker.daemon", "keep", str(folder), str(owner or 0)],
+            cwd=_ROOT,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    given_up = time.monotonic() + _STARTS_WITHIN_S
+    while not (folder / _READY).exists():
+        if keeper.poll() is not None or time.monotonic() > given_up:
+            said = [_tail(folder / name) for name in ("dockerd.log", "keeper.log")]
+            keeper.terminate()
+            keeper.wait()
+            _remove(folder)
+            raise Unavailable(f"dockerd does not start: {' '.join(filter(None, said))}")
+        time.sleep(_PAUSE_S)
+    keeper.returncode = 0  # It outlives this process on purpose, and nobody waits for it.
+
+
+def _tail(log: Path) -> str:
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return " / ".join(text.splitlines()[-3:])[-600:]
+
+
+def keep(folder: Path, owner: int) -> None:
+    """Run a daemon in `folder` for as long as `owner` lives (0: until SIGTERM), then clear up."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    (folder / "keeper.pid").write_text(str(os.getpid()))
+    try:
+        with (
+            selectors.DefaultSelector() as end,
+            bridge(f"bk{os.getpid()}") as link,
+            _dockerd(folder, link) as daemon,
+        ):
+            end.register(os.pidfd_open(daemon.pid), selectors.EVENT_READ)
+            if owner:
+                end.register(os.pidfd_open(owner), selectors.EVENT_READ)
+            while daemon.poll() is None and not answers(folder / SOCKET):
+                end.select(_PAUSE_S)
+            (folder / _READY).touch()
+            end.select()
+    finally:
+        _remove(folder)
+
+
+@contextmanager
+def _dockerd(folder: Path, link: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A daemon that has all it writes in `folder`."""
+    command = ["dockerd", "--host", f"unix://{folder / SOCKET}"]
+    command += ["--data-root", str(folder / "data"), "--exec-root", str(folder / "exec")]
+    command += ["--pidfile", str(folder / "dockerd.pid"), "--config-file", str(folder / "none")]
+    command += ["--bridge", link, "--iptables=false", "--ip6tables=false"]
+    command += ["--log-level", "warn", "--log-opt", "max-size=5m", "--shutdown-timeout", "1"]
+    (folder / "none").write_text("{}")  # The machine's own configuration is not for us.
+    with (folder / "dockerd.log").open("wb") as log:
+        daemon = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        yield daemon
+    finally:
+        daemon.terminate()
+        try:
+            daemon.wait(_ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(daemon.pid, signal.SIGKILL)
+            daemon.wait()
+
+
+def _remove(folder: Path) -> None:
+    """Take a folder away, with what a daemon may have left mounted in it."""
+    libc = ctypes.CDLL(None)
+    table = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    places = [line.split()[1].encode().decode("unicode_escape") for line in table]
+    for place in sorted(place for place in places if Path(place).is_relative_to(folder)):
+        libc.umount2(os.fsencode(place), _DETACH)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Start, keep or stop a daemon: see the module."""
+    match sys.argv[1:]:
+        case ["start", folder]:
+            try:
+                print(f"export DOCKER_HOST={start(Path(folder).resolve())}")  # noqa: T201
+            except Unavailable as why:
+                sys.exit(f"dockerd: {why}")
+        case ["stop", folder]:
+            stop(Path(folder).resolve())
+        case ["keep", folder, owner]:
+            keep(Path(folder), int(owner))
+        case _:
+            sys.exit("usage: dockerd start|stop FOLDER")
+
+
+if __name__ == "__main__":
+    main()
