@@ -17,7 +17,8 @@ from backstop.cli.options import (
     MaybeConfigFile,
     Output,
     ReportFormat,
-    SandboxKind,
+    RuntimeOption,
+    SandboxOption,
     StoreUrl,
 )
 
@@ -47,7 +48,6 @@ Base = Annotated[
     Path | None,
     typer.Option("--base", help="Agent folder of the version that runs now, for a control run."),
 ]
-Sandbox = Annotated[SandboxKind | None, typer.Option("--sandbox", help="Where the code runs.")]
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  # the shape of a Typer callback
@@ -73,7 +73,8 @@ def gate(
     agent: AgentName = None,
     candidate: Candidate = None,
     base: Base = None,
-    sandbox: Sandbox = None,
+    sandbox: SandboxOption = None,
+    runtime: RuntimeOption = None,
     fail_on: FailOn = None,
     allow_empty: AllowEmpty = False,
     form: ReportFormat = Format.TEXT,
@@ -83,7 +84,14 @@ def gate(
     from backstop.cli.gating import asked
     from backstop.cli.gating import gate as run
 
-    request = asked(config=config, agent=agent, candidate=candidate, base=base, sandbox=sandbox)
+    request = asked(
+        config=config,
+        agent=agent,
+        candidate=candidate,
+        base=base,
+        sandbox=sandbox,
+        runtime=runtime,
+    )
     raise typer.Exit(
         run(request, fail_on=fail_on, allow_empty=allow_empty, form=form, output=output)
     )
@@ -96,13 +104,21 @@ def replay(
     agent: AgentName = None,
     candidate: Candidate = None,
     base: Base = None,
-    sandbox: Sandbox = None,
+    sandbox: SandboxOption = None,
+    runtime: RuntimeOption = None,
 ) -> None:
     """Replay a version; write down what it asks for."""
     from backstop.cli.gating import asked
     from backstop.cli.gating import replay as run
 
-    request = asked(config=config, agent=agent, candidate=candidate, base=base, sandbox=sandbox)
+    request = asked(
+        config=config,
+        agent=agent,
+        candidate=candidate,
+        base=base,
+        sandbox=sandbox,
+        runtime=runtime,
+    )
     typer.echo(run(request, out=out))
 
 

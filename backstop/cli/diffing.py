@@ -24,7 +24,7 @@ from backstop.errors import LedgerError
 from backstop.gate.diff import diff as compare_files
 from backstop.gate.diff import recorded
 from backstop.gate.judge import Recorded
-from backstop.wiring.gating import policy_of
+from backstop.wiring.jobs import policy_of
 
 LARGE: Final = 16 << 20
 """Bytes of a file from which on it is not held in memory."""

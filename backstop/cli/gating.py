@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from backstop.adapters.files import check_writable, write_atomic
-from backstop.cli.options import Format, SandboxKind, keep_apart, kinds
+from backstop.cli.options import Format, keep_apart, kinds
 from backstop.cli.progress import progress_bar
 from backstop.cli.reporting import report
 from backstop.config import load
-from backstop.gate.request import GateRequest, ReplayRequest
+from backstop.gate.request import GateRequest, ReplayRequest, Runtime, SandboxKind
 from backstop.reports.escape import plain
 from backstop.reports.explain import count_of
 
@@ -65,6 +65,7 @@ def asked(
     candidate: Path | None,
     base: Path | None,
     sandbox: SandboxKind | None,
+    runtime: Runtime | None,
 ) -> ReplayRequest:
     """The request that the options of both commands make."""
     return ReplayRequest(
@@ -72,5 +73,6 @@ def asked(
         agent=agent,
         candidate=candidate,
         base=base,
-        sandbox=None if sandbox is None else sandbox.value,
+        sandbox=sandbox,
+        runtime=runtime,
     )

@@ -11,6 +11,7 @@ import typer
 
 from backstop.core.divergence import Kind
 from backstop.errors import UsageError
+from backstop.gate.request import Runtime, SandboxKind
 
 CONFIG_FILE: Final = Path("backstop.yaml")
 
@@ -20,14 +21,6 @@ class Format(StrEnum):
 
     TEXT = "text"
     JSON = "json"
-
-
-class SandboxKind(StrEnum):
-    """Where the candidate's code runs."""
-
-    PROCESS = "process"
-    DOCKER = "docker"
-    NONE = "none"
 
 
 ConfigFile: TypeAlias = Annotated[Path, typer.Option("--config", help="The configuration.")]
@@ -50,6 +43,13 @@ FailOn: TypeAlias = Annotated[
 ]
 AllowEmpty: TypeAlias = Annotated[
     bool, typer.Option("--allow-empty", help="Nothing to compare is a pass.")
+]
+SandboxOption: TypeAlias = Annotated[
+    SandboxKind | None, typer.Option("--sandbox", help="Where the code runs.")
+]
+RuntimeOption: TypeAlias = Annotated[
+    Runtime | None,
+    typer.Option("--runtime", help="Whose containers; none: the process sandbox."),
 ]
 Output: TypeAlias = Annotated[
     Path | None,

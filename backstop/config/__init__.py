@@ -35,6 +35,7 @@ __all__ = [
     "GateModel",
     "Sandbox",
     "Vouched",
+    "anchored",
     "find_beside",
     "json_schema",
     "load",
@@ -239,7 +240,7 @@ def _agent(name: str, model: AgentModel, root: Path) -> Agent:
         name=name,
         path=None if model.path is None else root / model.path,
         ledger=ledger,
-        store=None if store is None else _anchored(store, root),
+        store=None if store is None else anchored(store, root),
         guarded=model.guarded,
         namespace=Namespace(agent=name, app=model.app, tenant=model.tenant),
         declarations={tool: _declaration(tool, said) for tool, said in model.tools.items()},
@@ -248,7 +249,7 @@ def _agent(name: str, model: AgentModel, root: Path) -> Agent:
     )
 
 
-def _anchored(url: str, root: Path) -> str:
+def anchored(url: str, root: Path) -> str:
     """A store's file is found from the configuration's folder, wherever a process was started.
 
     Two processes in two folders would keep two stores, and each would do everything.

@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import TypeAlias
 
 from backstop.core.divergence import Kind
 from backstop.core.verdict import Verdict
+
+
+class SandboxKind(StrEnum):
+    """Where the candidate's code runs."""
+
+    PROCESS = "process"
+    DOCKER = "docker"
+    NONE = "none"
+
+
+class Runtime(StrEnum):
+    """Whose containers the `docker` sandbox is made of; `none` is the `process` sandbox."""
+
+    DOCKER = "docker"
+    PODMAN = "podman"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ancestor:
+    """A file as an earlier commit of the base had it, fetched to `file`."""
+
+    commit: str
+    file: Path
+
+
+Ancestors: TypeAlias = Callable[[Path], Ancestor | None]
+"""Finds a file that the base checkout lacks in the nearest of its ancestors that has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRequest:
     """Replay a version: `candidate` overrules the configured folder, `sandbox` the kind.
 
-    `base` is the folder of the version that runs now, for a control run. Without `agent`, a
-    configuration of one agent is meant.
+    `base` is the folder of the version that runs now, for a control run, or the checkout that
+    holds it; `base_is_checkout` says that it is one, whatever lies in it. `ancestors` finds a
+    ledger that the base's commit lacks. `sandbox` is a `SandboxKind`, `runtime` a `Runtime`.
+    Without `agent`, a configuration of one agent is meant.
     """
 
     config: Path
     agent: str | None = None
     candidate: Path | None = None
     base: Path | None = None
+    base_is_checkout: bool = False
+    ancestors: Ancestors | None = None
     sandbox: str | None = None
+    runtime: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +74,16 @@ class GateRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A verdict, and the milliseconds that it took: `load`, `replay` and `verdict`."""
+    """A verdict, and the milliseconds that it took: `load`, `replay` and `verdict`.
+
+    `ledgers` tells by agent where its ledger was taken from, and as of when. `remarks` tell how
+    the verdict came about; like the timing they are no part of it, and of no digest.
+    """
 
     verdict: Verdict
     timing_ms: Mapping[str, float] = field(default_factory=dict)
+    ledgers: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

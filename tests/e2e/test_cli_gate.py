@@ -60,7 +60,8 @@ def test_an_agent_without_a_ledger_is_never_green_by_accident(tmp_path: Path) ->
         (f"  vendor-onboarding: {{ledger: '{LEDGER}'}}\n", "config-agent"),
         (f"  other: {{ledger: '{LEDGER}', path: .}}\n", "ledger-foreign-agent"),
         ("  a: {ledger: gone.jsonl, path: .}\n", "ledger-missing"),
-        ("  a: {ledger: 'sqlite:///x', path: .}\n", "ledger-store"),
+        ("  a: {ledger: 'sqlite:///x', path: .}\n", "store-missing"),
+        ("  a: {ledger: 'bigtable://x', path: .}\n", "store-url"),
     ],
 )
 def test_what_cannot_be_gated_is_an_error_not_a_verdict(
@@ -79,7 +80,8 @@ def test_options_are_checked_before_anything_runs(tmp_path: Path) -> None:
     refused("usage", "gate", "--format", "xml")
     refused("usage", "gate", *ON, "--fail-on", "everything")
     refused("usage", "replay", *ON)
-    refused("sandbox-unknown", "gate", *ON[:4], "--sandbox", "docker")
+    refused("usage", "gate", *ON, "--runtime", "podman")
+    refused("usage", "gate", *ON[:4], "--sandbox", "docker", "--runtime", "none")
 
 
 def test_the_gate_can_be_run_from_python(tmp_path: Path) -> None:

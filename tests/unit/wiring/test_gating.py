@@ -8,7 +8,9 @@ import pytest
 
 from backstop import config
 from backstop.adapters.process import ProcessSandbox
-from backstop.wiring.gating import sandbox, workers
+from backstop.gate.request import SandboxKind
+from backstop.wiring.replaying import processors, workers
+from backstop.wiring.sandboxes import Choice, sandbox
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,7 @@ from backstop.wiring.gating import sandbox, workers
 def test_a_replay_takes_the_cores_that_it_may_have_and_can_use(
     events: int, cores: int, cpus: float | None, processes: int
 ) -> None:
-    assert workers(events, cores=cores, cpus=cpus) == processes
+    assert workers(events, cores=processors(cores, cpus)) == processes
 
 
 @pytest.mark.parametrize(("wall", "silence"), [("6s", 6), ("300s", 60)])
@@ -34,6 +36,6 @@ def test_no_candidate_may_be_silent_for_longer_than_its_whole_time(
     wall: str, silence: float
 ) -> None:
     text = f"version: 1\nagents: {{a: {{path: a}}}}\nsandbox: {{wall: {wall}}}\n"
-    started = sandbox("process", config.loads(text, name="c", root=Path()))
+    started = sandbox(Choice(kind=SandboxKind.PROCESS), config.loads(text, name="c", root=Path()))
     assert isinstance(started, ProcessSandbox)
     assert started.limits.silence_s == silence

@@ -1,0 +1,161 @@
+"""What a request is about: which agents, and what the configurations say of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from backstop.config import Agent, Config, find_beside, load
+from backstop.core.declaration import Declaration
+from backstop.core.divergence import Kind
+from backstop.core.verdict import Policy
+from backstop.errors import ConfigError
+from backstop.gate.request import ReplayRequest
+from backstop.wiring.sandboxes import Choice, choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One agent to be judged: everything that the request and the configurations say of it.
+
+    `candidate` and `base` are agent folders; without a `base` no control run is made.
+    `base_config` is None where no version that runs now is at hand, and has no agents where
+    its checkout has no configuration.
+    """
+
+    agent: Agent
+    config: Config
+    base_config: Config | None
+    candidate: Path
+    base: Path | None
+    sandbox: Choice
+
+    @property
+    def ruling(self) -> Config:
+        """What holds the candidate back, and whether the base is replayed, the base says (D1)."""
+        return self.base_config or self.config
+
+    @property
+    def base_agent(self) -> Agent | None:
+        """The agent as the base configures it."""
+        return None if self.base_config is None else self.base_config.agents.get(self.agent.name)
+
+    @property
+    def base_declarations(self) -> Mapping[str, Declaration] | None:
+        """The base's declarations; None where no base configuration is at hand."""
+        return None if self.base_agent is None else self.base_agent.declarations
+
+    @property
+    def guarded(self) -> bool:
+        """Did the guard run in production? The base's word counts."""
+        return (self.base_agent or self.agent).guarded
+
+    def policies(self, *, fail_on: frozenset[Kind] | None, allow_empty: bool) -> list[Policy]:
+        """The policies to judge under: the head's, and the base's where there is one (D1)."""
+        configs = [self.config] if self.base_config is None else [self.config, self.base_config]
+        return [policy_of(one, fail_on=fail_on, allow_empty=allow_empty) for one in configs]
+
+
+def configured(request: ReplayRequest) -> tuple[Config, Config | None]:
+    """The configuration, and that of the version that runs now, where one is at hand."""
+    config = load(request.config)
+    if request.base is None:
+        return config, None
+    found = find_beside(request.base, name=request.config.name, other_than=request.config)
+    if found is not None:
+        return config, load(found)
+    # A checkout without a configuration: Backstop is new there, and so is every agent.
+    return config, replace(config, agents={}) if request.base_is_checkout else None
+
+
+def judged(
+    request: ReplayRequest, config: Config, base_config: Config | None
+) -> tuple[list[Agent], list[str]]:
+    """The agents to judge, and the names of those that only the base has still (D5)."""
+    if request.agent is not None:
+        return [config.agent(request.agent)], []
+    known = {} if base_config is None else base_config.agents
+    had_ledger = {name for name, agent in known.items() if agent.ledger is not None}
+    agents = [
+        agent
+        for name, agent in config.agents.items()
+        if agent.ledger is not None or name in had_ledger
+    ]
+    return agents or list(config.agents.values()), sorted(had_ledger - config.agents.keys())
+
+
+def job_of(
+    request: ReplayRequest,
+    config: Config,
+    base_config: Config | None,
+    agent: Agent,
+    *,
+    several: bool = False,
+) -> Job:
+    """What is to be done for `agent`, one of `several`. Raises `ConfigError` (``config-agent``)."""
+    if several and request.candidate is not None:
+        raise ConfigError(
+            f"{config.file} has several agents, and --candidate names the folder of one; say "
+            "which with --agent",
+            slug="config-agent",
+        )
+    candidate = request.candidate or agent.path
+    if candidate is None:
+        raise ConfigError(
+            f"{config.file}: agent {agent.name} has no path; add one, or name the agent folder "
+            "with --candidate",
+            slug="config-agent",
+        )
+    ruling = base_config or config
+    base = _base_folder(request, config, base_config, agent, several=several)
+    return Job(
+        agent=agent,
+        config=config,
+        base_config=base_config,
+        candidate=candidate,
+        base=base if ruling.gate.control == "base" else None,
+        sandbox=choice(request, ruling),
+    )
+
+
+def _base_folder(
+    request: ReplayRequest,
+    config: Config,
+    base_config: Config | None,
+    agent: Agent,
+    *,
+    several: bool,
+) -> Path | None:
+    """The folder of the agent's version that runs now: named, or found by a checkout's config."""
+    if request.base is None:
+        return None
+    is_checkout = request.base_is_checkout or (request.base / request.config.name).is_file()
+    if not several and not is_checkout:
+        return request.base
+    if base_config is None:
+        raise ConfigError(
+            f"{config.file} has several agents, and --base names the folder of one; say which "
+            f"with --agent, or name the checkout that holds {request.config.name}",
+            slug="config-agent",
+        )
+    known = base_config.agents.get(agent.name)
+    return None if known is None else known.path
+
+
+def policy_of(
+    config: Config | None, *, fail_on: frozenset[Kind] | None, allow_empty: bool
+) -> Policy:
+    """The configured policy, as far as the caller does not overrule it."""
+    policy = Policy()
+    if config is not None:
+        policy = Policy(
+            fail_on=frozenset(Kind(kind.upper()) for kind in config.gate.fail_on),
+            max_assumed_steps=config.gate.max_assumed_steps,
+            allow_empty=config.gate.allow_empty,
+        )
+    return replace(
+        policy,
+        fail_on=policy.fail_on if fail_on is None else fail_on,
+        allow_empty=policy.allow_empty or allow_empty,
+    )
