@@ -5,7 +5,7 @@ Deterministic: the words follow from kind, reason and the two calls, and nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from backstop.core.canon import Json, canonical
@@ -68,20 +68,54 @@ _SENTENCES: Final[Mapping[Reason, str]] = {
 }
 
 
-def sentence(divergence: Divergence) -> str:
-    """What the version would do, in one sentence. Agent text in it is not escaped yet."""
+_REMEDIES: Final[Mapping[Reason, str]] = {
+    Reason.RELABELLED: "the recorded spelling at {names}",
+    Reason.RETARGETED: "the recorded target at {names}",
+    Reason.IDENTITY_UNKNOWN: "{tool}: declare its identity",
+    Reason.REPEATED: "the guard on {tool}, or one call less",
+    Reason.REKEYED: "the guard on {tool}, or the former key rule",
+    Reason.RENAMED: "{tool}: declare the alias {recorded_tool}",
+    Reason.MOVED: "the recorded step, or an occurrence that names it",
+    Reason.CHANGED: "the recorded value at {names}, or declare it volatile",
+    Reason.CONFLICT: "{tool}: declare what tells repeats apart (occurrence)",
+    Reason.MOVED_EARLIER: "waiting for what the recorded step waited for",
+    Reason.DROPPED: "asking for {tool} as before",
+    Reason.NEW: "asking for it in future runs only",
+    Reason.SWALLOWED: "{tool}: declare what tells repeats apart (occurrence)",
+    Reason.DELIBERATE: "nothing, if the recorded reason holds",
+}
+
+
+def as_it_is(text: str) -> str:
+    """`text` itself: a spelling for where escaping comes later."""
+    return text
+
+
+def sentence(divergence: Divergence, spell: Callable[[str], str] = as_it_is) -> str:
+    """What the version would do, in one sentence. `spell` escapes what comes from an agent."""
+    return _told(_SENTENCES[divergence.reason], divergence, spell)
+
+
+def remedy(divergence: Divergence, spell: Callable[[str], str] = as_it_is) -> str:
+    """What would remove it, in a few words: the rule to declare, where one is known."""
+    if (line := rule(divergence)) is not None:
+        return spell(line)
+    return _told(_REMEDIES[divergence.reason], divergence, spell)
+
+
+def _told(template: str, divergence: Divergence, spell: Callable[[str], str]) -> str:
     recorded = divergence.recorded
-    return _SENTENCES[divergence.reason].format(
-        tool=divergence.tool,
-        recorded_tool=divergence.tool if recorded is None else recorded.tool,
-        names=_listed(divergence.paths),
+    return template.format(
+        tool=spell(divergence.tool),
+        recorded_tool=spell(divergence.tool if recorded is None else recorded.tool),
+        names=_listed([spell(path) for path in divergence.paths[:_MAX_NAMES]], divergence.paths),
         difference=", ".join(divergence.difference) or "other",
     )
 
 
-def _listed(paths: Sequence[str]) -> str:
-    more = len(paths) - _MAX_NAMES
-    named = ", ".join(paths[:_MAX_NAMES]) or "the identity"
+def _listed(shown: Sequence[str], paths: Sequence[str]) -> str:
+    more = len(paths) - len(shown)
+    named = ", ".join(shown) or "the identity"
     return f"{named} and {more} more" if more > 0 else named
 
 

@@ -1,0 +1,298 @@
+"""The body of a report in GitHub's Markdown: headline, counts, an agent a section, what to do.
+
+A comment and a job summary are this body under different limits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+from backstop.core.verdict import AgentVerdict, Decision, Verdict
+from backstop.reports.carried import Carried
+from backstop.reports.context import CommentContext
+from backstop.reports.document import digest_of
+from backstop.reports.escape import fenced
+from backstop.reports.explain import count_of
+from backstop.reports.markdown import (
+    alert,
+    bullets,
+    details,
+    fitting,
+    link,
+    row,
+    shares,
+    shell,
+    size,
+    table,
+)
+from backstop.reports.section import (
+    WORDS,
+    Limits,
+    Section,
+    report_of,
+    spelling_of,
+    tally,
+    tempered,
+)
+
+_RANK: Final = (Decision.BLOCK, Decision.INCONCLUSIVE, Decision.PASS)
+_MAX_NOTES: Final = 12
+_NOTE: Final = 400
+_MAX_COMMANDS: Final = 5
+_MAX_CARRIED: Final = 5
+_MESSAGE: Final = 1_500
+_LOG_READ: Final = 40_000
+_LOG_LINES: Final = 60
+_LOG_LINE: Final = 200
+
+
+class State(Enum):
+    """What a headline says; each looks unlike the others."""
+
+    BLOCKED = "⛔ Backstop: deploy blocked"
+    WARNED = "⚠️ Backstop: pass with warnings"
+    PASSED = "✅ Backstop: pass"
+    EMPTY = "🌱 Backstop: nothing to compare yet"
+    INCONCLUSIVE = "❔ Backstop: inconclusive, not a pass"
+    ERROR = "💥 Backstop: error, nothing was judged"
+    NOT_APPLICABLE = "⚪ Backstop: not applicable"
+
+
+_NEXT: Final[Mapping[State, str]] = {
+    State.BLOCKED: "do not deploy this version. See the findings again on your machine:",
+    State.WARNED: "nothing blocks. Look at each finding before this version ships:",
+    State.PASSED: "nothing blocks, this version may ship. The same on your machine:",
+    State.EMPTY: "this pass says nothing about the version. Record runs, then gate again:",
+    State.INCONCLUSIVE: "remove what is missing, or allow it in the policy, and run again:",
+}
+
+
+def state_of(verdict: Verdict) -> State:
+    """Which of its looks a verdict gets."""
+    if verdict.decision is Decision.BLOCK:
+        return State.BLOCKED
+    if verdict.decision is Decision.INCONCLUSIVE:
+        return State.INCONCLUSIVE
+    if all(agent.coverage.runs_compared == 0 for agent in verdict.agents):
+        return State.EMPTY
+    live = any(tempered(one) is None for agent in verdict.agents for one in agent.judged)
+    return State.WARNED if live else State.PASSED
+
+
+def body_of(verdict: Verdict, context: CommentContext, limits: Limits) -> str:
+    """The body of at most ``limits.room`` bytes; what does not fit is left out whole, and said."""
+    agents = sorted(verdict.agents, key=lambda agent: _RANK.index(agent.decision))
+    state = state_of(verdict)
+    top = [f"## {state.value}", compared(verdict, context), *_notes(context)]
+    if len(agents) + len(context.untouched) + len(context.carried) > 1:
+        top += _overview(agents, context, limits.room // 6)
+    bottom = [_next(state, agents, context), footer(context, verdict)]
+    carried = fitting((_carried(one, context) for one in context.carried), limits.room // 6, gap=2)
+    room = limits.room - sum(size(part) + 2 for part in (*top, *bottom, *carried))
+    return "\n\n".join([*top, *_sections(agents, context, limits, room), *carried, *bottom])
+
+
+def compared(verdict: Verdict, context: CommentContext) -> str:
+    """The first line after the headline: how much the verdict speaks for, and the counts."""
+    done = sum(agent.coverage.runs_compared for agent in verdict.agents)
+    total = sum(agent.coverage.runs_total for agent in verdict.agents)
+    return (
+        f"Compared **{done:,} of {count_of(total, 'run')}**{_at(context)}: {tally(verdict.agents)}."
+    )
+
+
+def _at(context: CommentContext) -> str:
+    spelling = spelling_of(context)
+    head = f" at {spelling.name(context.head[:7])}" if context.head else ""
+    return head + (f" against {spelling.name(context.base[:7])}" if context.base else "")
+
+
+def _notes(context: CommentContext) -> Iterator[str]:
+    spelling = spelling_of(context)
+    if added := context.added_waivers:
+        listed = bullets(spelling.name(line, _NOTE) for line in added[:_MAX_NOTES])
+        more = f"\n- and {len(added) - _MAX_NOTES} more" if len(added) > _MAX_NOTES else ""
+        said = f"**This pull request waives findings itself.** Review each:\n{listed}{more}"
+        yield alert("IMPORTANT", said)
+    if context.notes:
+        yield bullets(spelling.words(line, _NOTE) for line in context.notes[:_MAX_NOTES])
+
+
+def _overview(agents: Sequence[AgentVerdict], context: CommentContext, room: int) -> Iterator[str]:
+    spelling = spelling_of(context)
+    rows = [
+        row(
+            (
+                Section(agent=agent, context=context, limits=_NO_LIMITS, headed=True).heading(),
+                f"{agent.coverage.runs_compared:,} of {agent.coverage.runs_total:,}",
+                tally([agent]),
+            )
+        )
+        for agent in agents
+    ]
+    known = {one.agent for one in context.carried}
+    rows += [
+        row((f"⚪ {spelling.name(name)}: not touched", "—", "not judged, does not count"))
+        for name in context.untouched
+        if name not in known
+    ]
+    rows += [
+        row((f"⚪ {spelling.name(one.agent)}: not touched", "—", "see below, does not count"))
+        for one in context.carried
+    ]
+    shown = fitting(rows, room)
+    yield table(("Agent", "Runs", "Findings"), shown)
+    if (more := len(rows) - len(shown)) > 0:
+        yield f"… and {count_of(more, 'more agent')}."
+
+
+_NO_LIMITS: Final = Limits(room=0, rows=0, details=0)
+
+
+def _sections(
+    agents: Sequence[AgentVerdict], context: CommentContext, limits: Limits, room: int
+) -> Iterator[str]:
+    headed = len(agents) + len(context.untouched) + len(context.carried) > 1
+    told = [
+        Section(agent=agent, context=context, limits=limits, headed=headed)
+        for agent in agents
+        if not headed or agent.judged or agent.why or agent.notes
+    ]
+    kept = told[: _that_fit([section.least() for section in told], room)]
+    whole = [section.render(limits.room) for section in kept]
+    if sum(size(text) + 2 for text in whole) <= room:
+        yield from whole
+    else:
+        floor = [section.least() + 2 for section in kept]
+        needs = [size(text) for text in whole]
+        wanted = [max(need - least, 0) for need, least in zip(needs, floor, strict=True)]
+        extra = shares(wanted, room - sum(floor))
+        for section, least, more in zip(kept, floor, extra, strict=True):
+            yield section.render(least + more)
+    if (left := len(told) - len(kept)) > 0:
+        yield f"… and {count_of(left, 'more agent')} in the {report_of(context)}."
+
+
+def _that_fit(sizes: Sequence[int], room: int) -> int:
+    """How many of `sizes`, from the first on, fit into `room` together."""
+    sums = itertools.accumulate(sizes, lambda so_far, more: so_far + more + 2)
+    return sum(1 for _ in itertools.takewhile(lambda so_far: so_far <= room, sums))
+
+
+def _carried(carried: Carried, context: CommentContext) -> str:
+    spelling = spelling_of(context)
+    when = f"as of {spelling.name(carried.head[:7])}" if carried.head else "earlier"
+    summary = (
+        f"⚪ {spelling.html(carried.agent)} is not touched by this change: "
+        f"{WORDS[carried.decision]} {when.replace('`', '')}, does not count now"
+    )
+    rows = [
+        row(
+            (
+                f"{one.kind.value} {one.reason.value}",
+                spelling.name(one.tool),
+                f"{spelling.name(one.run)}, {spelling.name(one.step)}",
+            )
+        )
+        for one in carried.rows
+    ]
+    compared_then = f"Compared {carried.compared:,} of {count_of(carried.total, 'run')} then"
+    told = [f"{compared_then}; {count_of(carried.findings, 'finding')}."]
+    if rows:
+        told.append(table(("Finding", "Tool", "Run, step"), rows))
+    return details(summary, "\n\n".join(told))
+
+
+def _next(state: State, agents: Sequence[AgentVerdict], context: CommentContext) -> str:
+    first = f"**Next:** {_NEXT[state]}"
+    parts = [first, shell(*_commands(agents, context))]
+    if state is State.BLOCKED:
+        parts.append("A finding that is meant can be waived: its fold above holds the command.")
+    return "\n\n".join(parts)
+
+
+def _commands(agents: Sequence[AgentVerdict], context: CommentContext) -> Iterator[str]:
+    based = bool(context.base) and any(agent.agent in context.base_paths for agent in agents)
+    if based:
+        yield f"git worktree add --detach ../backstop-base {shlex.quote(context.base)}"
+    for agent in agents[:_MAX_COMMANDS]:
+        name = agent.agent
+        command = ["backstop", "gate", "--config", context.config, "--agent", name]
+        if name in context.paths:
+            command += ["--candidate", context.paths[name]]
+        if based and name in context.base_paths:
+            command += ["--base", f"../backstop-base/{context.base_paths[name]}"]
+        if context.sandbox:
+            command += ["--sandbox", context.sandbox]
+        yield shlex.join(command)
+    if (more := len(agents) - _MAX_COMMANDS) > 0:
+        yield f"# and {more} more agents"
+
+
+def footer(context: CommentContext, verdict: Verdict | None = None) -> str:
+    """Where it comes from: digest, versions, the run, the full report."""
+    spelling = spelling_of(context)
+    told: list[str] = []
+    if verdict is not None:
+        told.append(f"verdict {digest_of(verdict)[:19]} (exit code {verdict.exit_code})")
+        told.append("0 model calls")
+    told += [
+        f"{spelling.line(name, 40)} {spelling.line(version, 40)}"
+        for name, version in context.versions.items()
+    ]
+    if context.run_url:
+        told.append(link("run", context.run_url))
+    if context.report:
+        told.append(report_of(context))
+    return f"<sub>{' · '.join(told)}</sub>" if told else ""
+
+
+def error_body(
+    slug: str, message: str, context: CommentContext, *, exit_code: int, log: str
+) -> str:
+    """Nothing was judged: what happened, where it is explained, what to do (exit 2 or 3)."""
+    spelling = spelling_of(context)
+    name = spelling.name(f"error[{slug}]")
+    explained = link(f"what {name} means", f"{context.docs}/errors.md#{slug}")
+    said = f"**{name}** {spelling.words(message, _MESSAGE)}"
+    parts = [
+        f"## {State.ERROR.value}",
+        f"Compared **0 runs**{_at(context)}.",
+        alert("CAUTION", f"{said}\n\nThis is no pass: the check fails (exit code {exit_code})."),
+        *_notes(context),
+    ]
+    if log:
+        told = fenced("\n".join(spelling.line(line, _LOG_LINE) for line in _end_of(log)))
+        parts.append(details("The end of its output", told))
+    parts.append(f"**Next:** mend what the line above names{_explained(explained, name)}.")
+    parts += [_carried(one, context) for one in context.carried[:_MAX_CARRIED]]
+    return "\n\n".join(part for part in (*parts, footer(context)) if part)
+
+
+def not_applicable_body(context: CommentContext) -> str:
+    """No agent is touched: nothing to judge, and the check need not wait."""
+    spelling = spelling_of(context)
+    names = ", ".join(spelling.name(name) for name in context.untouched[:_MAX_NOTES])
+    more = len(context.untouched) - _MAX_NOTES
+    listed = f" ({names}{f' and {more} more' if more > 0 else ''})" if names else ""
+    parts = [
+        f"## {State.NOT_APPLICABLE.value}",
+        f"Compared **0 runs**{_at(context)}: this change touches no agent{listed}.",
+        "Nothing was judged; this is neither a pass nor a fault.",
+        *_notes(context),
+        *(_carried(one, context) for one in context.carried[:_MAX_CARRIED]),
+        footer(context),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _explained(linked: str, name: str) -> str:
+    return f"; {linked}" if linked != f"what {name} means" else ""
+
+
+def _end_of(log: str) -> list[str]:
+    return log[-_LOG_READ:].rstrip().split("\n")[-_LOG_LINES:]

@@ -1,0 +1,312 @@
+"""One agent's part of a comment: what stands against it, worst first, in the room it is given."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from backstop.core.divergence import Divergence, Half, Kind
+from backstop.core.verdict import AgentVerdict, Decision, Judged
+from backstop.reports.context import CommentContext
+from backstop.reports.explain import anchor, at, count_of, remedy, sentence
+from backstop.reports.markdown import (
+    Spelling,
+    alert,
+    bullets,
+    details,
+    fitting,
+    link,
+    row,
+    shell,
+    size,
+    table,
+)
+
+MARKS: Final[Mapping[Decision, str]] = {
+    Decision.PASS: "✅",
+    Decision.BLOCK: "⛔",
+    Decision.INCONCLUSIVE: "❔",
+}
+WORDS: Final[Mapping[Decision, str]] = {
+    Decision.PASS: "pass",
+    Decision.BLOCK: "blocked",
+    Decision.INCONCLUSIVE: "inconclusive",
+}
+_HEADER: Final = ("", "Finding", "Tool", "Run, step", "Where it differs", "What removes it")
+_FRAME: Final = 500
+"""Bytes for what holds the parts together: heads of tables, blank lines, counts of the rest."""
+_MAX_LINES: Final = 8
+_MAX_FIELDS: Final = 8
+_TEMPERS: Final = (
+    ("also on base", "the version that runs now shows them too, so they do not block"),
+    ("waived", "accepted by a waiver, so they do not block"),
+    ("assumed", "after an answer that the record cannot vouch for, so they do not block"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a sink takes: bytes over all, rows and folded details for each agent."""
+
+    room: int
+    rows: int
+    details: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One agent's part, before it is known how much room it gets."""
+
+    agent: AgentVerdict
+    context: CommentContext
+    limits: Limits
+    headed: bool
+    """With a heading of its own, where there are several agents."""
+
+    @property
+    def live(self) -> list[Judged]:
+        """The findings that nothing tempers, worst first."""
+        fail_on = self.context.fail_on
+        live = [judged for judged in self.agent.judged if tempered(judged) is None]
+        return sorted(live, key=lambda judged: judged.divergence.kind not in fail_on)
+
+    def before(self) -> str:
+        """What stands above the findings: decision and, where it is no pass, why."""
+        agent, spelling = self.agent, spelling_of(self.context)
+        parts: list[str] = []
+        if self.headed:
+            parts += [f"### {self.heading()}", _counted(agent)]
+        if agent.decision is Decision.INCONCLUSIVE:
+            reasons = bullets(_lines(agent.why, spelling))
+            parts.append(alert("WARNING", f"**This is not a pass.** What is missing:\n{reasons}"))
+        return "\n\n".join(parts)
+
+    def after(self) -> str:
+        """What stands below the findings: coverage, notes, the ledger."""
+        agent, spelling = self.agent, spelling_of(self.context)
+        lines = [*_coverage(agent, spelling), *_lines(agent.notes, spelling)]
+        ledger = self._ledger(spelling)
+        return f"{bullets(lines)}\n\n{ledger}" if lines else ledger
+
+    def least(self) -> int:
+        """Bytes of what is said in any case."""
+        return size(self.before()) + size(self.after()) + _FRAME
+
+    def heading(self) -> str:
+        """Mark, name and decision."""
+        agent = self.agent
+        if agent.neutral:
+            return f"🌱 {spelling_of(self.context).name(agent.agent)}: new"
+        name = spelling_of(self.context).name(agent.agent)
+        return f"{MARKS[agent.decision]} {name}: {WORDS[agent.decision]}"
+
+    def render(self, room: int) -> str:
+        """The section in at most `room` bytes, or in `least()` where that is more."""
+        room -= self.least()
+        parts = [self.before()]
+        live = self.live
+        rows = fitting((_row(*one, self.context) for one in self._numbered(live)), room * 6 // 10)
+        if rows:
+            parts.append(table(_HEADER, rows))
+            room -= sum(size(line) + 1 for line in rows)
+        if (more := len(live) - len(rows)) > 0:
+            parts.append(f"… and **{more:,} more** in the {report_of(self.context)}.")
+        numbered = self._numbered(live[: min(len(rows), self.limits.details)])
+        folds = fitting((_fold(*one, self.context) for one in numbered), room * 7 // 10)
+        room -= sum(size(fold) + 1 for fold in folds)
+        parts += ["\n".join(folds), *self._tempered(room), self.after()]
+        return "\n\n".join(part for part in parts if part)
+
+    def _numbered(self, found: Sequence[Judged]) -> Iterator[tuple[int, Judged]]:
+        return iter(enumerate(found[: self.limits.rows], start=1))
+
+    def _tempered(self, room: int) -> Iterator[str]:
+        """Findings that do not count, apart and folded."""
+        for name, why in _TEMPERS:
+            found = [judged for judged in self.agent.judged if tempered(judged) == name]
+            room -= _FRAME
+            if not found or room < 0:
+                continue
+            numbered = self._numbered(found)
+            rows = fitting((_row(*one, self.context) for one in numbered), room)
+            room -= sum(size(line) + 1 for line in rows)
+            parts = [table(_HEADER, rows)] if rows else []
+            if (more := len(found) - len(rows)) > 0:
+                parts.append(f"… and {more:,} more in the {report_of(self.context)}.")
+            summary = f"{count_of(len(found), 'finding')} {name}: {why}"
+            yield details(summary, "\n\n".join(parts))
+
+    def _ledger(self, spelling: Spelling) -> str:
+        facts = self.agent.ledger
+        source = self.context.ledgers.get(self.agent.agent, "")
+        told = (
+            f"Ledger: {count_of(facts.events, 'event')}, "
+            f"{count_of(facts.effects, 'side effect')}, {count_of(facts.runs, 'run')}"
+        )
+        digest = f", {spelling.line(facts.digest, 19)}" if facts.digest else ""
+        return f"<sub>{told}{digest}{f'; {spelling.words(source, 120)}' if source else ''}</sub>"
+
+
+def tempered(judged: Judged) -> str | None:
+    """Why a finding does not count: `also on base`, `waived`, `assumed`; None where it does."""
+    if judged.pre_existing:
+        return "also on base"
+    if judged.waiver is not None:
+        return "waived"
+    return "assumed" if judged.divergence.assumed else None
+
+
+def spelling_of(context: CommentContext) -> Spelling:
+    """How agent text is written under `context`."""
+    return Spelling(show_values=context.show_values)
+
+
+def tally(agents: Sequence[AgentVerdict]) -> str:
+    """``3 DUPLICATE, 39 calls match`` over all `agents`, tempered findings apart."""
+    live = Counter(
+        judged.divergence.kind
+        for agent in agents
+        for judged in agent.judged
+        if tempered(judged) is None
+    )
+    told = [f"**{live[kind]:,} {kind.value}**" for kind in Kind if live[kind]]
+    for name, _ in _TEMPERS:
+        if count := sum(tempered(one) == name for agent in agents for one in agent.judged):
+            told.append(f"{count:,} {name}")
+    matched = sum(agent.counts.get("match", 0) for agent in agents)
+    return ", ".join(
+        [*told, f"{count_of(matched, 'call')} {'match' if matched != 1 else 'matches'}"]
+    )
+
+
+def _counted(agent: AgentVerdict) -> str:
+    coverage = agent.coverage
+    return (
+        f"Compared **{coverage.runs_compared:,} of {count_of(coverage.runs_total, 'run')}**: "
+        f"{tally([agent])}."
+    )
+
+
+def _lines(lines: Sequence[str], spelling: Spelling) -> list[str]:
+    shown = [spelling.words(line) for line in lines[:_MAX_LINES]]
+    more = len(lines) - len(shown)
+    return [*shown, f"and {more:,} more"] if more > 0 else shown
+
+
+def _coverage(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
+    coverage = agent.coverage
+    if coverage.steps_assumed or coverage.drift != "none":
+        yield (
+            f"{count_of(coverage.steps_total, 'step')} replayed, {coverage.steps_assumed:,} of "
+            f"them assumed; the requests of the record: {coverage.drift}"
+        )
+    for name, parts in sorted(coverage.drifted.items())[:_MAX_LINES]:
+        listed = ", ".join(spelling.name(part) for part in parts[:_MAX_FIELDS])
+        yield f"{spelling.name(name)} is asked otherwise: {listed}"
+
+
+def _row(number: int, judged: Judged, context: CommentContext) -> str:
+    divergence, spelling = judged.divergence, spelling_of(context)
+    mark = " "
+    if tempered(judged) is None:
+        mark = "⛔" if divergence.kind in context.fail_on else "⚠️"
+    removed = remedy(divergence, spelling.part)
+    if judged.waiver is not None:
+        removed = f"waived: {spelling.name(judged.waiver, 120)}"
+    return row(
+        (
+            f"{mark} {number}",
+            f"**{_linked(divergence, context)}** {divergence.reason.value}",
+            spelling.name(divergence.tool),
+            f"{spelling.name(divergence.run, 40)}, {spelling.name(divergence.step, 40)}",
+            spelling.fields(divergence) or "—",
+            removed,
+        )
+    )
+
+
+def _linked(divergence: Divergence, context: CommentContext) -> str:
+    url = f"{context.docs}/divergences.md#{anchor(divergence)}" if context.docs else ""
+    return link(divergence.kind.value, url)
+
+
+def _fold(number: int, judged: Judged, context: CommentContext) -> str:
+    divergence, spelling = judged.divergence, spelling_of(context)
+    summary = (
+        f"{number} · {divergence.kind.value} {divergence.reason.value}: "
+        f"{spelling.html(divergence.tool)} in {spelling.html(divergence.run, 40)}, "
+        f"{spelling.html(divergence.step, 40)}"
+    )
+    told = [sentence(divergence, spelling.part)]
+    told += [f"*{note}*" for note in _notes(divergence)]
+    told.append(_sides(divergence, spelling))
+    removed = f"What removes it: {remedy(divergence, spelling.part)}."
+    if divergence.kind in context.fail_on:
+        told += [f"{removed} If it is meant, waive it for a time:", shell(_waiving(divergence))]
+    else:
+        told.append(removed)
+    return details(summary, "\n\n".join(part for part in told if part))
+
+
+def _waiving(divergence: Divergence) -> str:
+    return f'backstop waive {shlex.quote(divergence.fingerprint)} --reason "..." --days 14'
+
+
+def _notes(divergence: Divergence) -> Iterator[str]:
+    if divergence.handover:
+        yield "Only a version that takes the open run over shows it, not a replay from its start."
+    if divergence.in_doubt:
+        yield "The recorded call may or may not be out."
+
+
+def _sides(divergence: Divergence, spelling: Spelling) -> str:
+    recorded, intended = divergence.recorded, divergence.intended
+    header = ("", "recorded", "asked for")
+    rows: list[str] = []
+    if recorded is not None and intended is not None and recorded.step != intended.step:
+        rows.append(
+            row(("step", spelling.name(recorded.step, 40), spelling.name(intended.step, 40)))
+        )
+    if recorded is not None or intended is not None:
+        rows.append(row(("key", _key(recorded, spelling), _key(intended, spelling))))
+    if spelling.show_values:
+        rows += _values(divergence, spelling)
+    return table(header, rows) if rows else ""
+
+
+def _key(side: Half | None, spelling: Spelling) -> str:
+    return "—" if side is None else spelling.name(side.key[:12])
+
+
+def _values(divergence: Divergence, spelling: Spelling) -> Iterator[str]:
+    recorded, intended = divergence.recorded, divergence.intended
+    paths: Sequence[str] = divergence.paths
+    if recorded is None or intended is None:
+        only = recorded or intended
+        paths = [
+            "/" + name.replace("~", "~0").replace("/", "~1")
+            for name in sorted(only.args if only is not None else ())
+        ]
+    for path in paths[:_MAX_FIELDS]:
+        yield row(
+            (
+                spelling.name(path),
+                *(
+                    "—" if side is None else spelling.value(at(side.args, path))
+                    for side in (recorded, intended)
+                ),
+            )
+        )
+    if (more := len(paths) - _MAX_FIELDS) > 0:
+        yield row((f"and {more} more", "", ""))
+
+
+def report_of(context: CommentContext) -> str:
+    """The full report, as a link or as the name of an artifact."""
+    linked = link("full report", context.report)
+    if linked != "full report":
+        return linked
+    return f"full report, artifact {spelling_of(context).name(context.report)}"
