@@ -23,7 +23,8 @@ from backstop.config.model import (
     period_seconds,
     wall_seconds,
 )
-from backstop.config.strictyaml import MAX_BYTES, Document, parse
+from backstop.config.reading import explained, text_of
+from backstop.config.strictyaml import parse
 from backstop.core.declaration import Declaration, Namespace, Scope
 from backstop.errors import ConfigError
 
@@ -147,32 +148,7 @@ def load(path: Path) -> Config:
 
     Raises `ConfigError`: ``config-missing``, ``config-unreadable``, and what `loads` raises.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"{path}: there is no such file; write one (README, Configuration) or name it "
-            "with --config",
-            slug="config-missing",
-        ) from error
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be read: {error.strerror}; name a readable file with --config",
-            slug="config-unreadable",
-        ) from error
-    if len(data) > MAX_BYTES:
-        raise ConfigError(
-            f"{path}: larger than {MAX_BYTES} bytes; that is no configuration",
-            slug="config-unreadable",
-        )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            f"{path}:{line}: not UTF-8 text; save it as UTF-8", slug="config-unreadable"
-        ) from error
+    text = text_of(path, missing="write one (README, Configuration) or name it with --config")
     return loads(text, name=str(path), root=path.parent)
 
 
@@ -187,7 +163,12 @@ def loads(text: str, *, name: str, root: Path) -> Config:
         # Through JSON: there, pydantic's strict mode takes a list for a tuple and nothing else.
         model = ConfigModel.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
-        raise _explained(error, document) from error
+        raise explained(
+            error,
+            document,
+            needs="`version: 1` and `agents`",
+            schema="docs/config.schema.json",
+        ) from error
     return Config(
         file=name,
         agents={key: _agent(key, agent, root) for key, agent in model.agents.items()},
@@ -200,33 +181,6 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema of ``backstop.yaml``, as published in ``docs/config.schema.json``."""
     schema = ConfigModel.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def _explained(error: ValidationError, document: Document) -> ConfigError:
-    """The first fault of a validation, in one line."""
-    faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-    fault = faults[0]
-    # A union tells every branch's fault; the path without branch names is where it stands.
-    place: list[str | int] = []
-    for part in fault["loc"]:
-        if (*place, part) in document.lines:
-            place.append(part)
-    spot = ".".join(map(str, fault["loc"] if fault["type"] == "missing" else place))
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    if fault["type"] == "extra_forbidden":
-        return ConfigError(
-            f"{document.at(place)}: unknown key {spot!r}; correct its spelling or remove it{more}",
-            slug="config-unknown-key",
-        )
-    if document.value is None:
-        return ConfigError(f"{document.name}: is empty; it needs `version: 1` and `agents`")
-    message = fault["msg"].removeprefix("Value error, ")
-    if fault["type"] == "too_short":
-        message = "is empty; it needs at least one entry"
-    return ConfigError(
-        f"{document.at(place)}: {spot or 'the file'}: {message}; see docs/config.schema.json{more}",
-        slug="config-value",
-    )
 
 
 def _agent(name: str, model: AgentModel, root: Path) -> Agent:

@@ -243,6 +243,14 @@ class GateModel(_Model):
     allow_empty: bool = Field(
         default=False, description="Nothing to compare is a pass: the pull request that begins."
     )
+    waivers: Literal["head", "base"] = Field(
+        default="head",
+        description="Whose waivers and baseline count; those that a change adds itself are "
+        "reported first either way.",
+    )
+    max_waiver_days: int = Field(
+        default=90, ge=1, le=3650, description="How far ahead a waiver may expire."
+    )
 
 
 class BuildModel(_Model):
