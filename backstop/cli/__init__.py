@@ -11,17 +11,15 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn, cast
+from typing import NoReturn, cast
 
-from backstop.cli.faults import Bug, Interrupted, OutputClosed, SystemRefused
+from backstop.cli.faults import Interrupted, OutputClosed
 from backstop.cli.streams import silence
-from backstop.core.canon import NotCanonical
 from backstop.errors import BackstopError, UsageError
 from backstop.reports.escape import plain
+from backstop.wiring.faults import DEBUG, as_ours
 
 __all__ = ["main", "run"]
-
-DEBUG: Final = "BACKSTOP_DEBUG"
 
 
 def main() -> NoReturn:
@@ -96,22 +94,10 @@ def run(
 
 def _told(error: Exception) -> BackstopError:
     """Any exception as one of ours."""
-    match error:
-        case BackstopError():
-            return error
-        case NotCanonical():
-            return BackstopError(str(error), slug=error.slug)
-        case BrokenPipeError() | OSError(errno=errno.EBADF):
-            return OutputClosed("the output was closed before all was written; nothing is decided")
-        case OSError():
-            where = f"{error.filename}: " if error.filename else ""
-            return SystemRefused(
-                f"{where}{error.strerror or error}; make room or give access, and run it again"
-            )
-        case MemoryError():
-            return SystemRefused("out of memory; give the process more, or split the ledger")
-        case _:
-            pass
+    if isinstance(error, BrokenPipeError) or (
+        isinstance(error, OSError) and error.errno == errno.EBADF
+    ):
+        return OutputClosed("the output was closed before all was written; nothing is decided")
     if callable(getattr(error, "format_message", None)):
         # Typer's own usage errors; where their class lives differs between its releases.
         told = cast("Callable[[], str]", error.format_message)()  # type: ignore[attr-defined]
@@ -119,7 +105,4 @@ def _told(error: Exception) -> BackstopError:
         path = "backstop" if context is None else context.command_path
         message = told.replace("Value error, ", "")
         return UsageError(f"{message.rstrip('.')}; see `{path} --help`")
-    return Bug(
-        f"{type(error).__name__}: {error}; please report it, with the traceback that "
-        f"{DEBUG}=1 shows"
-    )
+    return as_ours(error)

@@ -20,19 +20,7 @@ class OutputClosed(BackstopError):
     slug = "output-closed"
 
 
-class SystemRefused(BackstopError):
-    """The operating system refused something: a full disk, a missing right, no memory."""
-
-    slug = "system"
-
-
 class SelftestFailed(BackstopError):
     """The comparer did not find what was planted for it."""
 
     slug = "selftest"
-
-
-class Bug(BackstopError):
-    """Something that cannot happen did; the fault is ours."""
-
-    slug = "bug"
