@@ -12,9 +12,9 @@ from enum import Enum
 from typing import Final
 
 from backstop.core.verdict import AgentVerdict, Decision, Verdict
+from backstop.reports.accepted import brought
 from backstop.reports.carried import Carried
 from backstop.reports.context import CommentContext
-from backstop.reports.document import digest_of
 from backstop.reports.escape import fenced
 from backstop.reports.explain import count_of
 from backstop.reports.markdown import (
@@ -83,14 +83,18 @@ def state_of(verdict: Verdict) -> State:
     return State.WARNED if live else State.PASSED
 
 
-def body_of(verdict: Verdict, context: CommentContext, limits: Limits) -> str:
-    """The body of at most ``limits.room`` bytes; what does not fit is left out whole, and said."""
-    agents = sorted(verdict.agents, key=lambda agent: _RANK.index(agent.decision))
+def body_of(verdict: Verdict, context: CommentContext, limits: Limits, digest: str) -> str:
+    """The body of at most ``limits.room`` bytes; what does not fit is left out whole, and said.
+
+    `digest` is the verdict's.
+    """
+    agents = sorted(verdict.agents, key=lambda agent: (agent.neutral, _RANK.index(agent.decision)))
     state = state_of(verdict)
-    top = [f"## {state.value}", compared(verdict, context), *_notes(context)]
+    top = [f"## {state.value}", compared(verdict, context)]
+    top += [*brought(verdict.agents, spelling_of(context)), *_notes(context)]
     if len(agents) + len(context.untouched) + len(context.carried) > 1:
         top += _overview(agents, context, limits.room // 6)
-    bottom = [_next(state, agents, context), footer(context, verdict)]
+    bottom = [_next(state, agents, context), _footer(context, verdict, digest)]
     carried = fitting((_carried(one, context) for one in context.carried), limits.room // 6, gap=2)
     room = limits.room - sum(size(part) + 2 for part in (*top, *bottom, *carried))
     return "\n\n".join([*top, *_sections(agents, context, limits, room), *carried, *bottom])
@@ -112,13 +116,8 @@ def _at(context: CommentContext) -> str:
 
 
 def _notes(context: CommentContext) -> Iterator[str]:
-    spelling = spelling_of(context)
-    if added := context.added_waivers:
-        listed = bullets(spelling.name(line, _NOTE) for line in added[:_MAX_NOTES])
-        more = f"\n- and {len(added) - _MAX_NOTES} more" if len(added) > _MAX_NOTES else ""
-        said = f"**This pull request waives findings itself.** Review each:\n{listed}{more}"
-        yield alert("IMPORTANT", said)
     if context.notes:
+        spelling = spelling_of(context)
         yield bullets(spelling.words(line, _NOTE) for line in context.notes[:_MAX_NOTES])
 
 
@@ -233,13 +232,12 @@ def _commands(agents: Sequence[AgentVerdict], context: CommentContext) -> Iterat
         yield f"# and {more} more agents"
 
 
-def footer(context: CommentContext, verdict: Verdict | None = None) -> str:
+def _footer(context: CommentContext, verdict: Verdict | None = None, digest: str = "") -> str:
     """Where it comes from: digest, versions, the run, the full report."""
     spelling = spelling_of(context)
     told: list[str] = []
     if verdict is not None:
-        told.append(f"verdict {digest_of(verdict)[:19]} (exit code {verdict.exit_code})")
-        told.append("0 model calls")
+        told.append(f"verdict {digest[:19]} (exit code {verdict.exit_code}), 0 model calls")
     told += [
         f"{spelling.line(name, 40)} {spelling.line(version, 40)}"
         for name, version in context.versions.items()
@@ -270,7 +268,7 @@ def error_body(
         parts.append(details("The end of its output", told))
     parts.append(f"**Next:** mend what the line above names{_explained(explained, name)}.")
     parts += [_carried(one, context) for one in context.carried[:_MAX_CARRIED]]
-    return "\n\n".join(part for part in (*parts, footer(context)) if part)
+    return "\n\n".join(part for part in (*parts, _footer(context)) if part)
 
 
 def not_applicable_body(context: CommentContext) -> str:
@@ -285,7 +283,7 @@ def not_applicable_body(context: CommentContext) -> str:
         "Nothing was judged; this is neither a pass nor a fault.",
         *_notes(context),
         *(_carried(one, context) for one in context.carried[:_MAX_CARRIED]),
-        footer(context),
+        _footer(context),
     ]
     return "\n\n".join(part for part in parts if part)
 

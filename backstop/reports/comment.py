@@ -6,7 +6,6 @@ wrote it, so that an older run does not write over a newer one's; lines on agent
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -40,8 +39,9 @@ def render_comment(verdict: Verdict, context: CommentContext) -> str:
         for agent in verdict.agents
     ]
     lines = [state_line(one) for one in (*remember, *context.carried)]
-    body = body_of(verdict, context, _LIMITS)
-    return _comment(body, context, digest_of(verdict), fitting(lines, _ROOM_FOR_STATE))
+    digest = digest_of(verdict)
+    body = body_of(verdict, context, _LIMITS, digest)
+    return _comment(body, context, digest, fitting(lines, _ROOM_FOR_STATE))
 
 
 def render_error(
@@ -73,13 +73,6 @@ def _comment(body: str, context: CommentContext, digest: str, lines: Iterable[st
         "attempt": context.attempt,
         "head": context.head,
         "digest": digest,
-        "content": _content(body, context, lines := list(lines)),
     }
     told = f"<!-- backstop-run: {in_comment(json.dumps(run, separators=(',', ':')))} -->"
     return "\n".join([marker(context.config_id), told, *lines, "", body, ""])
-
-
-def _content(body: str, context: CommentContext, lines: list[str]) -> str:
-    """Digest of all that a reader sees but the run's own URL: what has it equal is no change."""
-    text = "\n".join([*lines, body.replace(context.run_url, "") if context.run_url else body])
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -32,8 +32,7 @@ class CommentContext:
     `show_values` lets arguments be seen; without it field names and short keys stand for
     them, and what looks like a secret is masked (G24, G25). `ledgers` says for each agent
     where its ledger was taken from, `paths` its folder, `base_paths` that in the base.
-    `notes` come first: a fork, an edited policy, a baseline. `added_waivers` are those
-    that the pull request brings itself (D4). `untouched` agents were not judged; what
+    `notes` come first: a fork, an edited policy. `untouched` agents were not judged; what
     `carried` says of them is shown and never counted. `places` are files for annotations,
     by agent.
     """
@@ -54,7 +53,6 @@ class CommentContext:
     paths: Mapping[str, str] = field(default_factory=dict)
     base_paths: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    added_waivers: tuple[str, ...] = ()
     untouched: tuple[str, ...] = ()
     carried: tuple[Carried, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)

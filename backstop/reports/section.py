@@ -10,6 +10,7 @@ from typing import Final
 
 from backstop.core.divergence import Divergence, Half, Kind
 from backstop.core.verdict import AgentVerdict, Decision, Judged
+from backstop.reports.accepted import known_line, to_mend
 from backstop.reports.context import CommentContext
 from backstop.reports.explain import anchor, at, count_of, remedy, sentence
 from backstop.reports.markdown import (
@@ -42,6 +43,7 @@ _MAX_LINES: Final = 8
 _MAX_FIELDS: Final = 8
 _TEMPERS: Final = (
     ("also on base", "the version that runs now shows them too, so they do not block"),
+    ("known of the baseline", "there when Backstop was adopted, so they do not block"),
     ("waived", "accepted by a waiver, so they do not block"),
     ("assumed", "after an answer that the record cannot vouch for, so they do not block"),
 )
@@ -66,20 +68,16 @@ class Section:
     headed: bool
     """With a heading of its own, where there are several agents."""
 
-    @property
-    def live(self) -> list[Judged]:
-        """The findings that nothing tempers, worst first."""
-        fail_on = self.context.fail_on
-        live = [judged for judged in self.agent.judged if tempered(judged) is None]
-        return sorted(live, key=lambda judged: judged.divergence.kind not in fail_on)
-
     def before(self) -> str:
         """What stands above the findings: decision and, where it is no pass, why."""
         agent, spelling = self.agent, spelling_of(self.context)
         parts: list[str] = []
         if self.headed:
             parts += [f"### {self.heading()}", _counted(agent)]
-        if agent.decision is Decision.INCONCLUSIVE:
+        parts += known_line(agent, spelling)
+        if agent.neutral:
+            parts.append("New: there is no history to judge it by yet, so it does not count.")
+        elif agent.decision is Decision.INCONCLUSIVE:
             reasons = bullets(_lines(agent.why, spelling))
             parts.append(alert("WARNING", f"**This is not a pass.** What is missing:\n{reasons}"))
         return "\n\n".join(parts)
@@ -87,7 +85,8 @@ class Section:
     def after(self) -> str:
         """What stands below the findings: coverage, notes, the ledger."""
         agent, spelling = self.agent, spelling_of(self.context)
-        lines = [*_coverage(agent, spelling), *_lines(agent.notes, spelling)]
+        notes = _lines(agent.notes, spelling)
+        lines = [*_coverage(agent, spelling), *to_mend(agent, spelling), *notes]
         ledger = self._ledger(spelling)
         return f"{bullets(lines)}\n\n{ledger}" if lines else ledger
 
@@ -107,7 +106,7 @@ class Section:
         """The section in at most `room` bytes, or in `least()` where that is more."""
         room -= self.least()
         parts = [self.before()]
-        live = self.live
+        live = live_of(self.agent, self.context)
         rows = fitting((_row(*one, self.context) for one in self._numbered(live)), room * 6 // 10)
         if rows:
             parts.append(table(_HEADER, rows))
@@ -150,10 +149,18 @@ class Section:
         return f"<sub>{told}{digest}{f'; {spelling.words(source, 120)}' if source else ''}</sub>"
 
 
+def live_of(agent: AgentVerdict, context: CommentContext) -> list[Judged]:
+    """The findings that nothing tempers, worst first."""
+    live = [judged for judged in agent.judged if tempered(judged) is None]
+    return sorted(live, key=lambda judged: judged.divergence.kind not in context.fail_on)
+
+
 def tempered(judged: Judged) -> str | None:
-    """Why a finding does not count: `also on base`, `waived`, `assumed`; None where it does."""
+    """Why a finding does not count, in a word or two; None where it does."""
     if judged.pre_existing:
         return "also on base"
+    if judged.known:
+        return "known of the baseline"
     if judged.waiver is not None:
         return "waived"
     return "assumed" if judged.divergence.assumed else None

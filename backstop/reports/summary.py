@@ -7,6 +7,7 @@ from typing import Final
 from backstop.core.verdict import Verdict
 from backstop.reports.body import body_of, error_body, not_applicable_body
 from backstop.reports.context import CommentContext
+from backstop.reports.document import digest_of
 from backstop.reports.section import Limits
 
 MAX_SUMMARY: Final = 1_048_576
@@ -17,7 +18,7 @@ _LIMITS: Final = Limits(room=900_000, rows=1_000, details=200)
 
 def render_summary(verdict: Verdict, context: CommentContext) -> str:
     """The summary for a verdict, of fewer than `MAX_SUMMARY` bytes."""
-    return body_of(verdict, context, _LIMITS) + "\n"
+    return body_of(verdict, context, _LIMITS, digest_of(verdict)) + "\n"
 
 
 def render_error_summary(

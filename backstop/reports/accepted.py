@@ -1,0 +1,73 @@
+"""What people accepted, as a comment tells it: waivers and the baseline (semantics.md D4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from backstop.core.baseline import BaselineUse
+from backstop.core.verdict import AgentVerdict
+from backstop.core.waivers import WaiverUse
+from backstop.reports.explain import count_of
+from backstop.reports.markdown import Spelling, alert, bullets
+
+_MAX: Final = 12
+_REASON: Final = 160
+
+
+def brought(agents: Sequence[AgentVerdict], spelling: Spelling) -> Iterator[str]:
+    """What the pull request under judgement accepts by itself, for the top of the comment."""
+    lines = [
+        f"{spelling.name(agent.agent)}: {line}"
+        for agent in agents
+        for line in _brought(agent, spelling)
+    ]
+    if lines:
+        more = len(lines) - _MAX
+        rest = [f"and {more:,} more"] if more > 0 else []
+        listed = bullets([*lines[:_MAX], *rest])
+        yield alert("IMPORTANT", f"**This change accepts findings itself.** Review each:\n{listed}")
+
+
+def known_line(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
+    """What the baseline let pass: near the top, since it makes a pass less than it looks."""
+    match agent.baseline:
+        case BaselineUse(findings=held, known=known, gone=gone) as baseline:
+            by = f" by {spelling.name(baseline.by)}" if baseline.by else ""
+            told = (
+                f"**{count_of(known, 'known finding')}** of the baseline of "
+                f"{spelling.words(baseline.date)}{by} ({held:,} in it) would block otherwise."
+            )
+            yield f"{told} {gone:,} are gone: shrink it." if gone else told
+        case None:
+            return
+
+
+def to_mend(agent: AgentVerdict, spelling: Spelling) -> list[str]:
+    """Waivers that waive nothing, or are not as they should be."""
+    lines = [
+        f"waiver {spelling.name(use.waiver.about)}: {spelling.words(use.note)}"
+        for use in agent.waivers
+        if use.note
+    ]
+    more = len(lines) - _MAX
+    return [*lines[:_MAX], f"and {more:,} more waivers to mend"] if more > 0 else lines
+
+
+def _brought(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
+    for use in agent.waivers:
+        if use.waiver.added:
+            yield _waiver(use, spelling)
+    if agent.baseline is not None and agent.baseline.added:
+        counted = "" if agent.baseline.counted else ", which do not count yet"
+        yield f"{count_of(agent.baseline.added, 'finding')} more in the baseline{counted}"
+
+
+def _waiver(use: WaiverUse, spelling: Spelling) -> str:
+    waiver = use.waiver
+    kind = f"{waiver.kind.value} " if waiver.kind is not None else ""
+    done = f"waives {use.waived:,}" if use.waived else "waives nothing"
+    return (
+        f"{done}: {kind}{spelling.name(waiver.about)}, until {waiver.expires}, "
+        f"by {spelling.name(waiver.author)}: {spelling.name(waiver.reason, _REASON)}"
+    )
