@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from backstop.core.canon import NotCanonical, canonical, parse
-from backstop.core.divergence import Divergence, Kind
+from backstop.core.divergence import Divergence
 from backstop.errors import ConfigError
 
 FORMAT: Final = "backstop.baseline/1"
@@ -141,26 +141,29 @@ def _text(value: str) -> str:
     return canonical(value)
 
 
-def taken(findings: Iterable[Divergence], *, at: datetime, by: str, ledger: str) -> AgentBaseline:
-    """A baseline of these findings."""
-    found: dict[str, list[Divergence]] = {}
-    for one in findings:
-        found.setdefault(one.fingerprint, []).append(one)
-    known = [
-        Known(
-            fingerprint=name,
-            count=len(ones),
-            kind=ones[0].kind.value,
-            tool=ones[0].tool,
-            run=ones[0].run,
-            step=ones[0].step,
-        )
-        for name, ones in found.items()
-    ]
-    kinds = [kind.value for kind in Kind]
-    known.sort(key=lambda one: (kinds.index(one.kind), one.run, one.tool, one.fingerprint))
+def taken(found: Iterable[Known], *, at: datetime, by: str, ledger: str) -> AgentBaseline:
+    """A baseline of what was found; equal findings become one, their counts added up."""
+    merged: dict[str, Known] = {}
+    for one in found:
+        before = merged.get(one.fingerprint)
+        count = one.count + (0 if before is None else before.count)
+        merged[one.fingerprint] = msgspec.structs.replace(one, count=count)
+    known = sorted(
+        merged.values(), key=lambda one: (one.kind, one.run, one.step, one.tool, one.fingerprint)
+    )
     stamp = at.astimezone(UTC).replace(microsecond=0).isoformat()
     return AgentBaseline(at=stamp, by=by, ledger=ledger, findings=tuple(known))
+
+
+def shrunk(held: AgentBaseline, now: AgentBaseline) -> AgentBaseline:
+    """What is `held` and still there `now`, each at most as often as it was held."""
+    left = counts(now)
+    kept = [
+        msgspec.structs.replace(one, count=min(one.count, left[one.fingerprint]))
+        for one in held.findings
+        if left[one.fingerprint]
+    ]
+    return msgspec.structs.replace(now, findings=tuple(kept))
 
 
 def counts(baseline: AgentBaseline | None) -> Counter[str]:

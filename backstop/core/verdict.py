@@ -49,12 +49,14 @@ class Policy:
     """What blocks, and how much may stay unknown.
 
     `max_assumed_steps` counts steps over all runs. `allow_empty` lets a ledger with no run,
-    or a comparison with none, pass: for the change that introduces Backstop.
+    or a comparison with none, pass: for the change that introduces Backstop. `accepted` is
+    what does not block although its kind does; it never makes up for coverage (D4).
     """
 
     fail_on: frozenset[Kind] = frozenset({Kind.DUPLICATE})
     max_assumed_steps: int = 0
     allow_empty: bool = False
+    accepted: Accepted | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,16 +163,14 @@ def decide(
     *,
     ledger: LedgerFacts,
     pre_existing: Counter[tuple[str, ...]] | None = None,
-    accepted: Accepted | None = None,
     notes: tuple[str, ...] = (),
 ) -> AgentVerdict:
     """Decide for one agent.
 
     `pre_existing` counts what a control run found on rows of older versions, by
-    `identity_of`; each takes the edge off one equal finding of the candidate (D3). What is
-    `accepted` takes it off others (D4); it never makes up for coverage.
+    `identity_of`; each takes the edge off one equal finding of the candidate (D3).
     """
-    judged, acceptance = _tempered(comparison.divergences, coverage, pre_existing, accepted)
+    judged, acceptance = _tempered(comparison.divergences, coverage, pre_existing, policy.accepted)
     why = [*_blocking(judged, policy)]
     decision = Decision.BLOCK if why else Decision.PASS
     if decision is Decision.PASS:

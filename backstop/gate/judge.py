@@ -12,6 +12,7 @@ from itertools import product
 
 import msgspec
 
+from backstop.core import waivers
 from backstop.core.declaration import Declaration, Namespace, completed
 from backstop.core.divergence import Comparison, Divergence, Kind, compare
 from backstop.core.events import Header
@@ -104,7 +105,8 @@ def judge(
     verdict = verdicts[0]
     for other in verdicts[1:]:
         verdict = worse(verdict, other)
-    return verdict
+    uses = waivers.merged(verdict.waivers, *(other.waivers for other in verdicts))
+    return replace(verdict, waivers=uses)
 
 
 def rule_sets(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC
 from time import perf_counter
 
 from backstop.clock import SystemClock
@@ -28,6 +29,7 @@ from backstop.gate.judge import judge, rule_sets
 from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Written
 from backstop.ports import Clock
 from backstop.replay.service import Progress
+from backstop.wiring.accepting import Accepting, accepting
 from backstop.wiring.jobs import Job, configured, job_of, judged
 from backstop.wiring.replaying import asked, replays
 from backstop.wiring.snapshot import NoLedger, snapshot
@@ -57,10 +59,11 @@ def gate(
     watch = _Watch()
     config, base_config = configured(request.replay)
     agents, gone = judged(request.replay, config, base_config)
+    accepts = accepting(config, base_config)
     several = len(agents) > 1
     jobs = [job_of(request.replay, config, base_config, one, several=several) for one in agents]
     watch.lap("load")
-    sitting = _Sitting(request, watch, progress, clock or SystemClock())
+    sitting = _Sitting(request, watch, progress, clock or SystemClock(), accepts)
     verdicts = [sitting.on(job) for job in jobs]
     verdicts += [
         _unjudged(name, Decision.INCONCLUSIVE, "its entry in the configuration vanished")
@@ -75,21 +78,31 @@ class _Sitting:
     """One gate: judges agents in turn, and keeps what belongs to none of their verdicts."""
 
     def __init__(
-        self, request: GateRequest, watch: _Watch, progress: Progress | None, clock: Clock
+        self,
+        request: GateRequest,
+        watch: _Watch,
+        progress: Progress | None,
+        clock: Clock,
+        accepts: Accepting,
     ) -> None:
         self._request = request
         self._watch = watch
         self._progress = progress
         self._clock = clock
+        self._accepts = accepts
         self.ledgers: dict[str, str] = {}
 
     def on(self, job: Job) -> AgentVerdict:
         """The verdict on one agent."""
-        request, watch = self._request, self._watch
-        policies = job.policies(fail_on=request.fail_on, allow_empty=request.allow_empty)
+        request, watch, now = self._request, self._watch, self._clock.now()
+        accepted = self._accepts.of(job.agent.name, today=now.astimezone(UTC).date())
+        policies = [
+            replace(policy, accepted=accepted)
+            for policy in job.policies(fail_on=request.fail_on, allow_empty=request.allow_empty)
+        ]
         found = snapshot(
             job,
-            now=self._clock.now(),
+            now=now,
             allow_empty=all(policy.allow_empty for policy in policies),
             ancestors=request.replay.ancestors,
         )
