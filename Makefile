@@ -29,7 +29,7 @@ export UV_PYTHON_DOWNLOADS = never
 export UV_SYSTEM_CERTS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt lint type imports test property golden replay gate control diff bench bench-guard demo hammer docs check coverage clean
+.PHONY: help install fmt lint type imports test e2e property golden replay gate control diff bench bench-guard demo hammer docs check coverage clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,9 +51,10 @@ fmt: $(STAMP) ## format the code and apply safe fixes
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 
-lint: $(STAMP) ## ruff: format and every rule not ignored with a reason
+lint: $(STAMP) ## ruff; actionlint, zizmor, hadolint and schemas on what GitHub and Docker read
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
+	@.ci/lint-workflows
 
 type: $(STAMP) ## mypy, strict, on package and tests
 	@$(PY) -m mypy
@@ -63,6 +64,9 @@ imports: $(STAMP) ## the layers: imports point down only
 
 test: $(OLDEST) ## all tests
 	@$(PYTEST) $(PYTEST_ARGS)
+
+e2e: $(STAMP) ## containers and the action, on a Docker daemon of our own (root; part of `make test`)
+	@$(PYTEST) -m docker $(PYTEST_ARGS)
 
 property: $(STAMP) ## the laws, attacked longer than in `make test`
 	@HYPOTHESIS_PROFILE=ci $(PYTEST) tests/property
