@@ -64,12 +64,14 @@ class ReplayRequest:
 class GateRequest:
     """Judge a version; without `agent`, all agents of the configuration.
 
-    `fail_on` overrules the configured kinds; `allow_empty` adds to the configuration.
+    `fail_on` overrules the configured kinds; `allow_empty` adds to the configuration. Without
+    `subtract` what the base does already is a fault all the same: on a push, before a deploy (D3).
     """
 
     replay: ReplayRequest
     fail_on: frozenset[Kind] | None = None
     allow_empty: bool = False
+    subtract: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

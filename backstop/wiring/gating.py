@@ -124,6 +124,7 @@ class _Sitting:
             policies=policies,
             namespace=_namespace(job, ledger),
             guarded=job.guarded,
+            subtract=self._request.subtract,
         )
         self._watch.lap("verdict")
         return verdict
