@@ -7,6 +7,7 @@ archives (``export-ignore`` in `.gitattributes`) is not among it, and of Git LFS
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from backstop.errors import BackstopError
 _LOOKS: Final = 30
 """Commits that touched a file, of which each is asked whether the file was there."""
 _NOT_FOUND: Final = 404
+_SHA: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +39,7 @@ class Checkout:
 class Archive:
     """The commits of `repo` (``owner/name``).
 
-    Every method raises `BackstopError`: ``archive`` where the token may not read the repository
-    or the commit is none of it, and what `GitHub` raises.
+    Every method raises what `GitHub` raises.
     """
 
     def __init__(self, github: GitHub, *, repo: str, bounds: Bounds | None = None) -> None:
@@ -47,11 +48,12 @@ class Archive:
         self._repo = f"/repos/{repo}"
         self._bounds = bounds or Bounds()
 
-    def fetch_checkout(self, sha: str, into: Path) -> Checkout:
-        """Write the files of commit `sha` into the folder `into`, which is empty or not there.
+    def fetch_checkout(self, ref: str, into: Path) -> Checkout | Denied:
+        """Write the files of a commit, or of a branch or tag, into `into`, empty or not there.
 
-        Raises `BackstopError` (``archive``) for an archive that is broken, of another commit, or
-        holds what no commit does; see `unpack`.
+        `Denied` where there is no such commit, or the token may not read it. Raises
+        `BackstopError` (``archive``) for an archive that is broken, of another commit, or holds
+        what no commit does; see `unpack`.
         """
         try:
             into.mkdir(parents=True, exist_ok=True)
@@ -62,15 +64,16 @@ class Archive:
             self._fail(f"cannot be written to {into}: something is there already")
         with tempfile.TemporaryFile() as packed:
             answer = self._github.download(
-                f"{self._repo}/tarball/{sha}", packed, most=self._bounds.packed
+                f"{self._repo}/tarball/{quote(ref)}", packed, most=self._bounds.packed
             )
             if isinstance(answer, Denied):
-                self._deny(f"the files of commit {sha[:12]}", answer)
+                return answer
             packed.seek(0)
             unpacked = unpack(packed, into, bounds=self._bounds)
-        if unpacked.commit not in {None, sha}:
-            self._fail(f"cannot be used: {sha[:12]} was asked for, and another commit came")
-        return Checkout(sha=sha, root=into, left_out=unpacked.left_out)
+        commit = unpacked.commit or (ref if _SHA.fullmatch(ref) else None)
+        if commit is None or (_SHA.fullmatch(ref) and commit != ref):
+            self._fail(f"cannot be used: {ref[:40]} was asked for, and another commit came")
+        return Checkout(sha=commit, root=into, left_out=unpacked.left_out)
 
     def base_of(self, event: Event) -> str | None:
         """The commit to compare with: of a pull request's merge the parent on the base's side.
@@ -93,7 +96,8 @@ class Archive:
     def last_with(self, path: str, from_sha: str) -> str | None:
         """The nearest ancestor of commit `from_sha`, or itself, that has a file at `path` (G07).
 
-        None if none of them has, as far as the last commits that touched it tell.
+        None if none of them has, as far as the last commits that touched it tell. Raises
+        `BackstopError` (``archive``) where the token may not read the history.
         """
         left = _LOOKS
         asked = {"path": path, "sha": from_sha}
