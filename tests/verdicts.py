@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 
+from backstop.core.baseline import BaselineUse
 from backstop.core.canon import Json
 from backstop.core.divergence import Divergence, Half, Kind, Reason
 from backstop.core.verdict import (
@@ -14,6 +17,7 @@ from backstop.core.verdict import (
     LedgerFacts,
     Verdict,
 )
+from backstop.core.waivers import ByFingerprint, Standing, Waiver, WaiverUse
 
 DIGEST = "sha256:" + "ab" * 32
 
@@ -107,6 +111,8 @@ def agent_verdict(
     coverage: Coverage | None = None,
     why: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
+    waivers: tuple[WaiverUse, ...] = (),
+    baseline: BaselineUse | None = None,
 ) -> AgentVerdict:
     judged = tuple(one if isinstance(one, Judged) else Judged(divergence=one) for one in found)
     kinds = [one.divergence.kind for one in judged if not one.divergence.assumed]
@@ -125,10 +131,28 @@ def agent_verdict(
             "assumed": sum(one.divergence.assumed for one in judged),
             "waived": sum(one.waiver is not None for one in judged),
             "pre_existing": sum(one.pre_existing for one in judged),
+            "known": sum(one.known for one in judged),
         },
         judged=judged,
         why=why,
         notes=notes,
+        waivers=waivers,
+        baseline=baseline,
+    )
+
+
+def waiver(
+    about: str, reason: str, *, line: int, kind: Kind | None = None, added: bool = False
+) -> Waiver:
+    return Waiver(
+        names=ByFingerprint(fingerprint=about),
+        agent="vendor-onboarding",
+        reason=reason,
+        author="eva@example.org",
+        expires=date(2026, 12, 14),
+        kind=kind,
+        place=f"backstop-waivers.yaml:{line}",
+        added=added,
     )
 
 
@@ -187,6 +211,60 @@ ATTACKED = Verdict(
             ),
             why=(HOSTILE,),
             notes=(HOSTILE,),
+            waivers=(
+                WaiverUse(
+                    waiver=replace(waiver(HOSTILE, HOSTILE, line=1, added=True), author=HOSTILE),
+                    standing=Standing.EXPIRED,
+                    note="expired on 2026-12-14",
+                ),
+            ),
+            baseline=BaselineUse(
+                date="2026-11-30", by=HOSTILE, ledger=HOSTILE, findings=1, gone=1, added=1
+            ),
+        ),
+    )
+)
+ACCEPTED = Verdict(
+    agents=(
+        agent_verdict(
+            Judged(divergence=RELABELLED, known=True),
+            Judged(divergence=DROPPED, waiver="agreed with finance"),
+            CHANGED,
+            decision=Decision.PASS,
+            waivers=(
+                WaiverUse(
+                    waiver=waiver("ab" * 16, "agreed with finance", line=3, added=True),
+                    standing=Standing.USED,
+                    matched=1,
+                    waived=1,
+                ),
+                WaiverUse(
+                    waiver=waiver("cd" * 16, "until the fair", line=9),
+                    standing=Standing.UNUSED,
+                    note="names nothing that was found: remove it",
+                ),
+                WaiverUse(
+                    waiver=waiver("ef" * 16, "for now", line=15, kind=Kind.EXTRA, added=True),
+                    standing=Standing.NOT_COUNTED,
+                    matched=1,
+                    note="comes with this change: it counts once it is on the base (gate.waivers)",
+                ),
+            ),
+            baseline=BaselineUse(
+                date="2026-11-30",
+                by="eva@example.org",
+                ledger=DIGEST,
+                findings=4,
+                known=1,
+                gone=3,
+                added=2,
+                counted=False,
+            ),
+        ),
+        agent_verdict(
+            agent="airline",
+            decision=Decision.PASS,
+            baseline=BaselineUse(date="2026-11-01", by="", ledger=DIGEST, added=1),
         ),
     )
 )
@@ -199,4 +277,5 @@ NAMED = {
     "warned": WARNED,
     "attacked": ATTACKED,
     "empty": EMPTY,
+    "accepted": ACCEPTED,
 }

@@ -11,10 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from backstop.core.canon import Json
+from backstop.core.baseline import BaselineUse
+from backstop.core.canon import Json, NotCanonical, parse
 from backstop.core.divergence import Half
 from backstop.core.literal import literal
 from backstop.core.verdict import AgentVerdict, Judged, Verdict, content_digest
+from backstop.core.waivers import WaiverUse
+from backstop.errors import BackstopError
 from backstop.reports.escape import in_json
 from backstop.reports.explain import rule, sentence
 
@@ -48,6 +51,7 @@ class DivergenceDocument(msgspec.Struct, frozen=True, kw_only=True):
     in_doubt: bool
     handover: bool
     explanation: str
+    known: bool
 
 
 class LedgerDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +96,7 @@ class CountsDocument(msgspec.Struct, frozen=True, kw_only=True):
     in_doubt: int
     waived: int
     pre_existing: int
+    known: int
 
 
 class OtherCountsDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +105,43 @@ class OtherCountsDocument(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     recorded_twice: int
     assumed: int
+
+
+class WaiverDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A waiver of the agent and what became of it; `about` is what it names, without values.
+
+    `expires` is the last day on which it counts. `standing` is one of used, idle, unused,
+    exceeded, expired, too broad, not counted; `note` says why it waives nothing.
+    """
+
+    about: str
+    kind: str | None
+    reason: str
+    author: str
+    expires: str
+    count: int
+    place: str
+    added: bool
+    standing: str
+    matched: int
+    waived: int
+    note: str
+
+
+class BaselineDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What a baseline of `date` did: of its `findings`, `known` are here and `gone` are not.
+
+    `added` is how many the change under judgement put into it; `counted` says that they count.
+    """
+
+    date: str
+    by: str
+    ledger: str
+    findings: int
+    known: int
+    gone: int
+    added: int
+    counted: bool
 
 
 class AgentDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +160,8 @@ class AgentDocument(msgspec.Struct, frozen=True, kw_only=True):
     why: list[str]
     notes: list[str]
     neutral: bool
+    waivers: list[WaiverDocument]
+    baseline: BaselineDocument | None
 
 
 class TimingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,6 +217,43 @@ def render_json(verdict: Verdict, *, timing_ms: Mapping[str, float]) -> str:
     """The document as indented JSON text with a final newline."""
     text = in_json(literal(document(verdict, timing_ms=timing_ms)))
     return msgspec.json.format(text.encode(), indent=2).decode() + "\n"
+
+
+class VerdictFault(BackstopError):
+    """A file is no verdict, or not the one that was written."""
+
+    slug = "verdict-damaged"
+
+
+def read(data: bytes, *, name: str) -> VerdictDocument:
+    """A verdict as `render_json` wrote it; `name` stands in messages.
+
+    Raises `VerdictFault` (``verdict-damaged``) where its digest is not that of what it says.
+    """
+    try:
+        told = parse(data)
+        verdict = msgspec.json.decode(data, type=VerdictDocument)
+        body = told if isinstance(told, dict) else {}
+        said = content_digest({part: body[part] for part in _DIGESTED})
+    except (NotCanonical, msgspec.ValidationError) as fault:
+        raise VerdictFault(
+            f"{name}: no verdict that Backstop wrote: {fault}; write one by `backstop gate "
+            "--format json --output FILE`"
+        ) from None
+    if verdict.schema != SCHEMA:
+        raise VerdictFault(
+            f"{name}: written in form {verdict.schema!r}, this Backstop reads {SCHEMA!r}; run the "
+            "gate again"
+        )
+    if said != verdict.digest:
+        raise VerdictFault(
+            f"{name}: was changed since it was written: it says {verdict.digest}, and comes to "
+            f"{said}; run the gate again"
+        )
+    return verdict
+
+
+_DIGESTED: Final = ("schema", "decision", "exit_code", "agents")
 
 
 def json_schema() -> dict[str, Any]:
@@ -236,6 +317,32 @@ def _agent(agent: AgentVerdict) -> AgentDocument:
         why=list(agent.why),
         notes=list(agent.notes),
         neutral=agent.neutral,
+        waivers=[_waiver(use) for use in agent.waivers],
+        baseline=None if agent.baseline is None else _baseline(agent.baseline),
+    )
+
+
+def _waiver(use: WaiverUse) -> WaiverDocument:
+    waiver = use.waiver
+    return WaiverDocument(
+        about=waiver.about,
+        kind=None if waiver.kind is None else waiver.kind.value,
+        reason=waiver.reason,
+        author=waiver.author,
+        expires=waiver.expires.isoformat(),
+        count=waiver.count,
+        place=waiver.place,
+        added=waiver.added,
+        standing=use.standing.value,
+        matched=use.matched,
+        waived=use.waived,
+        note=use.note,
+    )
+
+
+def _baseline(use: BaselineUse) -> BaselineDocument:
+    return BaselineDocument(
+        **{name: getattr(use, name) for name in BaselineDocument.__struct_fields__}
     )
 
 
@@ -259,6 +366,7 @@ def _divergence(judged: Judged) -> DivergenceDocument:
         in_doubt=divergence.in_doubt,
         handover=divergence.handover,
         explanation=sentence(divergence),
+        known=judged.known,
     )
 
 

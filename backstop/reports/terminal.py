@@ -18,6 +18,7 @@ from rich.text import Text
 
 from backstop.core.divergence import Divergence, Half, Kind
 from backstop.core.verdict import AgentVerdict, Decision, Judged, Verdict
+from backstop.core.waivers import WaiverUse
 from backstop.reports.document import digest_of
 from backstop.reports.escape import plain
 from backstop.reports.explain import at, count_of, rule, sentence
@@ -37,6 +38,7 @@ _OTHERS: Final[Mapping[str, tuple[str, str]]] = {
     "assumed": ("finding", "assumed"),
     "waived": ("finding", "waived"),
     "pre_existing": ("finding", "pre-existing"),
+    "known": ("finding", "known of the baseline"),
 }
 """Noun and predicate of what the table of counts leaves out."""
 _HEADLINES: Final[Mapping[Decision, str]] = {
@@ -79,6 +81,9 @@ def render(verdict: Verdict, *, colour: bool = False, width: int = WIDTH) -> str
     total = sum(agent.coverage.runs_total for agent in verdict.agents)
     console.print(f"compared {compared:,} of {count_of(total, 'run')}")
     for agent in verdict.agents:
+        for line in _accepted(agent, several=len(verdict.agents) > 1):
+            console.print(Text(plain(line, limit=_SENTENCE)))
+    for agent in verdict.agents:
         _agent(console, agent)
     _closing(console, verdict)
     # Rich fills lines with blanks; a golden file and a diff want none.
@@ -97,13 +102,55 @@ def _agent(console: Console, agent: AgentVerdict) -> None:
     )
     for line in _coverage(agent):
         console.print(Text(line))
-    for number, judged in enumerate(agent.judged[:_MAX_CARDS], start=1):
+    # What may block comes first; what was known at adoption is counted on top, and is no news.
+    shown = sorted((one for one in agent.judged if not one.known), key=lambda one: one.is_tempered)
+    for number, judged in enumerate(shown[:_MAX_CARDS], start=1):
         console.print(_card(number, judged))
-    if (more := len(agent.judged) - _MAX_CARDS) > 0:
+    if (more := len(shown) - _MAX_CARDS) > 0:
         console.print(f"... and {more} more; --format json shows all of them")
     console.print(_counts(agent))
-    for line in (*_also(agent), *agent.why, *agent.notes):
+    for line in (*_also(agent), *agent.why, *agent.notes, *_to_mend(agent)):
         console.print(Text(f"- {plain(line, limit=_SENTENCE)}"))
+
+
+def _accepted(agent: AgentVerdict, *, several: bool) -> Iterator[str]:
+    """What makes a pass less than it looks, and what the change accepts by itself (D4)."""
+    whose = f"{agent.agent}: " if several else ""
+    for use in agent.waivers:
+        if use.waiver.added:
+            yield f"{whose}this change waives {_waiver(use)}"
+    baseline = agent.baseline
+    if baseline is not None and baseline.added:
+        counted = "" if baseline.counted else "; they do not count (gate.waivers: base)"
+        yield (
+            f"{whose}this change puts {count_of(baseline.added, 'finding')} into the baseline"
+            f"{counted}"
+        )
+    if baseline is not None and baseline.findings:
+        by = f" ({baseline.by})" if baseline.by else ""
+        verb = "does" if baseline.known == 1 else "do"
+        yield (
+            f"{whose}{count_of(baseline.known, 'known finding')} of the baseline of "
+            f"{baseline.date}{by} {verb} not block"
+        )
+
+
+def _waiver(use: WaiverUse) -> str:
+    waiver = use.waiver
+    what = count_of(use.waived, "finding") if use.waived else "nothing"
+    return (
+        f"{what}: {waiver.about} ({waiver.place}), until {waiver.expires}, by {waiver.author}: "
+        f"{waiver.reason}"
+    )
+
+
+def _to_mend(agent: AgentVerdict) -> Iterator[str]:
+    for use in agent.waivers:
+        if use.note:
+            yield f"waiver {use.waiver.place} ({use.waiver.about}) {use.note}"
+    if agent.baseline is not None and agent.baseline.gone:
+        gone = count_of(agent.baseline.gone, "known finding")
+        yield f"{gone} gone: `backstop baseline write` takes them out of the baseline"
 
 
 def _coverage(agent: AgentVerdict) -> Iterator[str]:
@@ -129,6 +176,7 @@ def _card(number: int, judged: Judged) -> RenderableType:
         grid.add_row("rule", Text(plain(removed_by, limit=_SENTENCE)))
     for note in _tempers(judged):
         grid.add_row("note", Text(note))
+    grid.add_row("finding", Text(divergence.fingerprint))
     title = f"{number} {divergence.kind.value} ({divergence.reason.value}) {divergence.tool}"
     return Panel(
         grid,

@@ -8,6 +8,8 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from msgspec import structs
+
 from backstop.adapters.files import read_bytes
 from backstop.config import Config
 from backstop.config import waivers as waivers_file
@@ -48,13 +50,16 @@ class Accepting:
         waivers, brought = _told_apart(
             [one for one in self.head.waivers if one.agent == agent], known
         )
-        held = self.head.baselines.get(agent)
+        held, theirs = self.head.baselines.get(agent), base.baselines.get(agent)
+        if self.strict and theirs is None and held is not None:
+            # Of what does not count yet, it is still told when and by whom it was written.
+            theirs = structs.replace(held, findings=())
         return Accepted(
             today=today,
             waivers=tuple(known if self.strict else waivers),
             proposed=brought if self.strict else (),
-            baseline=base.baselines.get(agent) if self.strict else held,
-            added=baselines.added(held, base.baselines.get(agent)),
+            baseline=theirs if self.strict else held,
+            added=baselines.added(held, theirs),
             strict=self.strict,
             max_days=self.max_days,
         )

@@ -74,6 +74,7 @@ def test_the_fields_of_the_design_are_there_in_order() -> None:
         "in_doubt",
         "waived",
         "pre_existing",
+        "known",
     ]
     assert list(agent["coverage"])[:6] == [
         "runs_compared",
