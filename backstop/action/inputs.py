@@ -9,37 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, TypeVar
 
+from backstop.adapters.github.comments import When
 from backstop.core.divergence import Kind
 from backstop.errors import UsageError
+from backstop.gate.request import Runtime
 
 PREFIX: Final = "INPUT_"
 _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]{0,254}", re.ASCII)
+
+Word = TypeVar("Word", bound=Enum)
 
 
 class InputError(UsageError):
     """An input of the action has no meaning; the message names the input."""
 
     slug = "action-input"
-
-
-class Runtime(StrEnum):
-    """Where a candidate runs: in a container, or in a barred process beside the action."""
-
-    DOCKER = "docker"
-    PODMAN = "podman"
-    NONE = "none"
-
-
-class CommentWhen(StrEnum):
-    """When a pull request gets a comment (G06)."""
-
-    ALWAYS = "always"
-    ON_FINDING = "on-finding"
-    NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +46,7 @@ class Inputs:
     base_ref: str | None
     runtime: Runtime
     token: str = field(repr=False)
-    comment: CommentWhen
+    comment: When
     fail_on: frozenset[Kind] | None
     allow_empty: bool
     changed_only: bool | None
@@ -85,9 +73,9 @@ def parse(environment: Mapping[str, str]) -> Inputs:
         agent=given.text("agent") or None,
         base=base,
         base_ref=base_ref,
-        runtime=Runtime(given.word("runtime", Runtime)),
+        runtime=given.word("runtime", Runtime),
         token=given.text("github-token"),
-        comment=CommentWhen(given.word("comment", CommentWhen)),
+        comment=given.word("comment", When),
         fail_on=given.kinds("fail-on"),
         allow_empty=given.truth("allow-empty") or False,
         changed_only=given.truth("changed-only"),
@@ -120,13 +108,13 @@ class _Given:
         """The input's text without surrounding blanks; empty if it was not given."""
         return self._environment.get(PREFIX + name.upper(), "").strip()
 
-    def word(self, name: str, words: type[StrEnum]) -> str:
+    def word(self, name: str, words: type[Word]) -> Word:
         """One of `words`; the first where the input was not given."""
-        known = [word.value for word in words]
-        chosen = self.text(name) or known[0]
+        known = {str(word.value): word for word in words}
+        chosen = self.text(name) or next(iter(known))
         if chosen not in known:
             raise InputError(f"input {name}: {chosen!r} is none of {', '.join(known)}")
-        return chosen
+        return known[chosen]
 
     def truth(self, name: str) -> bool | None:
         """True or false; None where the input was not given."""

@@ -7,8 +7,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 
-from backstop.action.inputs import CommentWhen, InputError, Inputs, Runtime, parse, within
+from backstop.action.inputs import InputError, Inputs, parse, within
+from backstop.adapters.github.comments import When
 from backstop.core.divergence import Kind
+from backstop.gate.request import Runtime
 
 ACTION = Path(__file__).parents[3] / "action.yml"
 
@@ -23,7 +25,7 @@ def test_without_any_input_the_safe_defaults_hold() -> None:
     found = parse({})
     assert found.config == PurePosixPath("backstop.yaml")
     assert found.runtime is Runtime.DOCKER
-    assert found.comment is CommentWhen.ALWAYS
+    assert found.comment is When.ALWAYS
     assert found.fail_on is None
     assert not found.allow_empty
     assert not found.show_values
@@ -51,7 +53,7 @@ def test_each_input_becomes_its_value() -> None:
     )
     assert found.config == PurePosixPath("ci/backstop.yaml")
     assert (found.agent, found.base_ref) == ("clerk", "release/1.x")
-    assert (found.runtime, found.comment) == (Runtime.NONE, CommentWhen.ON_FINDING)
+    assert (found.runtime, found.comment) == (Runtime.NONE, When.ON_FINDING)
     assert found.fail_on == frozenset({Kind.DUPLICATE, Kind.MISSING})
     assert found.allow_empty
     assert found.changed_only is False

@@ -1,0 +1,81 @@
+"""What a report says besides the verdict, as far as the step knows it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Final
+
+from backstop import __version__
+from backstop.action.inputs import Inputs
+from backstop.adapters.github.client import GitHub
+from backstop.adapters.github.event import Event
+from backstop.reports.context import CommentContext, Place
+from backstop.wiring.action import Ground, Rules
+
+_MAX_ID: Final = 64
+_DIGITS: Final = 8
+
+
+@dataclass(slots=True)
+class Known:
+    """What the step knows so far; it fails with as much as it has."""
+
+    event: Event | None = None
+    inputs: Inputs | None = None
+    github: GitHub | None = None
+    ground: Ground = field(default_factory=Ground)
+    rules: Rules = field(default_factory=Rules)
+    ledgers: Mapping[str, str] = field(default_factory=dict)
+
+
+def config_id(config: PurePosixPath, agent: str | None) -> str:
+    """What tells the comments of several gates of one pull request apart (G13).
+
+    It follows from what is gated alone, so that the next run finds the comment of this one.
+    """
+    text = str(config) if agent is None else f"{config}.{agent}"
+    plain = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")
+    if plain == text.replace(".", "-").replace("/", "-") and len(plain) <= _MAX_ID:
+        return plain
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+    return f"{plain[: _MAX_ID - _DIGITS - 1].strip('-')}-{digest}"
+
+
+def context_of(environment: Mapping[str, str], known: Known) -> CommentContext:
+    """Everything that is known; a step that fails early knows little."""
+    event, inputs, rules = known.event, known.inputs, known.rules
+    config = PurePosixPath("backstop.yaml") if inputs is None else inputs.config
+    return CommentContext(
+        config_id=config_id(config, None if inputs is None else inputs.agent),
+        run=0 if event is None else event.run,
+        attempt=1 if event is None else event.attempt,
+        head="" if event is None else event.head_sha,
+        base=known.ground.base_sha or "",
+        run_url="" if event is None else event.run_url,
+        report="" if event is None else event.run_url,
+        docs=_docs(environment),
+        config=str(config),
+        sandbox="" if inputs is None else inputs.runtime.value,
+        fail_on=rules.fail_on if inputs is None or inputs.fail_on is None else inputs.fail_on,
+        show_values=inputs is not None and inputs.show_values,
+        ledgers=known.ledgers,
+        paths=rules.paths,
+        base_paths=rules.base_paths,
+        notes=(*rules.edits, *known.ground.notes),
+        versions={"backstop": __version__},
+        places={name: Place(file=f"{path}/agent.py") for name, path in rules.paths.items()},
+    )
+
+
+def _docs(environment: Mapping[str, str]) -> str:
+    """The documentation of the action's own version; empty where the runner does not name it."""
+    server = environment.get("GITHUB_SERVER_URL", "")
+    repository = environment.get("GITHUB_ACTION_REPOSITORY", "")
+    ref = environment.get("GITHUB_ACTION_REF", "")
+    if not (server and repository and ref):
+        return ""
+    return f"{server}/{repository}/blob/{ref}/docs"

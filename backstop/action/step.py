@@ -1,0 +1,126 @@
+"""One step of a workflow, from its variables to its exit code.
+
+Whatever happens, every place is told before the step ends: a required check always reports.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, TextIO
+
+from backstop.action.context import Known, context_of
+from backstop.action.inputs import PREFIX, Inputs, parse, within
+from backstop.action.outcome import Failed, Judged, Outcome
+from backstop.action.telling import Places, tell
+from backstop.adapters.github.client import GitHub
+from backstop.adapters.github.comments import Comments
+from backstop.adapters.github.event import Event, Kind, read_event
+from backstop.adapters.github.retrying import Pacing
+from backstop.adapters.github.runner import Runner
+from backstop.errors import BackstopError
+from backstop.gate.request import GateRequest, ReplayRequest
+from backstop.wiring.action import DEPLOYS, ground_of, judged, rules_of
+from backstop.wiring.faults import as_ours
+
+_SECRET_INPUTS: Final = ("github-token", "cache-secret")
+
+
+class Interrupted(BackstopError):
+    """The workflow was cancelled."""
+
+    slug = "interrupted"
+
+
+def run(environment: Mapping[str, str], out: TextIO, *, chance: Callable[[], str]) -> int:
+    """Run the step that `environment` describes, and tell what came of it; the exit code.
+
+    `out` is what the runner reads; `chance` gives an unguessable word at each call.
+    """
+    runner = Runner(environment, out, chance=chance)
+    for name in _SECRET_INPUTS:
+        runner.mask(environment.get(PREFIX + name.upper(), ""))
+    known = Known()
+    with ExitStack() as stack:
+        outcome = _outcome(environment, known, runner, stack)
+        context = context_of(environment, known)
+        tell(outcome, context, _places(environment, known, runner))
+    return outcome.exit_code
+
+
+def _outcome(
+    environment: Mapping[str, str], known: Known, runner: Runner, stack: ExitStack
+) -> Outcome:
+    try:
+        known.event = event = read_event(environment)
+        token = environment.get(f"{PREFIX}GITHUB-TOKEN", "").strip() or None
+        known.github = github = stack.enter_context(
+            GitHub(api=event.api_url, graphql=event.graphql_url, token=token, pacing=Pacing())
+        )
+        known.inputs = inputs = parse(environment)
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="backstop-")))
+        workspace = _workspace(environment)
+        # Whatever prints while the candidate is built and replayed, the runner must not obey.
+        with runner.untrusted():
+            return _gated(known, event, inputs, github, workspace=workspace, scratch=scratch)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is told as one line, never green
+        return Failed.by(as_ours(error))
+    except KeyboardInterrupt:
+        known.github = None  # whoever cancels waits no longer than need be
+        return Failed.by(Interrupted("the run was cancelled; nothing was decided: run it again"))
+
+
+def _gated(
+    known: Known,
+    event: Event,
+    inputs: Inputs,
+    github: GitHub,
+    *,
+    workspace: Path,
+    scratch: Path,
+) -> Judged:
+    config = within(workspace, inputs.config)
+    named = None if inputs.base is None else within(workspace, inputs.base)
+    known.ground = ground = ground_of(
+        event, named=named, ref=inputs.base_ref, github=github, into=scratch
+    )
+    # The base lies where the configuration does: its checkout may hold several.
+    base = None if ground.base is None else ground.base / inputs.config.parent
+    if config.is_file():
+        known.rules = rules_of(config, root=workspace, base=base, base_root=ground.base)
+    request = GateRequest(
+        replay=ReplayRequest(
+            config=config,
+            agent=inputs.agent,
+            base=base,
+            base_is_checkout=base is not None,
+            ancestors=ground.ancestors,
+            runtime=inputs.runtime.value,
+        ),
+        fail_on=inputs.fail_on,
+        allow_empty=inputs.allow_empty,
+        subtract=event.kind not in DEPLOYS,
+    )
+    judgement = judged(request, root=workspace)
+    known.ledgers = judgement.ledgers
+    return Judged(judgement=judgement)
+
+
+def _workspace(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("GITHUB_WORKSPACE") or ".")
+
+
+def _places(environment: Mapping[str, str], known: Known, runner: Runner) -> Places:
+    event, github = known.event, known.github
+    on_pull_request = event is not None and event.kind is Kind.PULL_REQUEST
+    return Places(
+        runner=runner,
+        workspace=_workspace(environment),
+        inputs=known.inputs,
+        comments=Comments(github, repo=event.repo, number=event.number)
+        if on_pull_request and event is not None and github is not None and event.number is not None
+        else None,
+        fork=event is not None and event.fork,
+    )
