@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, Final, Self
 
-from backstop.adapters.docker.building.ignoring import IGNORE_FILES, Ignoring, is_withheld
+from backstop.adapters.docker.building.ignoring import OURS, Ignoring, is_withheld
 from backstop.errors import SandboxError
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -75,12 +75,14 @@ def read_context(
     *,
     prefix: PurePosixPath = _TOP,
     withheld: Collection[PurePosixPath] = (),
+    ignore_file: str = OURS,
     caps: Caps | None = None,
 ) -> Context:
     """All of the checkout `root` that may be in an image, below `prefix` in the archive.
 
-    `withheld` names more files and folders that stay out, from the checkout's top. Owners are
-    0, times are 0, modes are 755 or 644. Links are kept whose target is in the checkout.
+    `withheld` names more files and folders that stay out, from the checkout's top, and
+    `ignore_file` the one there that says what else. Owners are 0, times are 0, modes are 755 or
+    644. Links are kept whose target is in the checkout.
     Raises `SandboxError`: ``context-refused`` for a link that leads out of it, and for what is
     neither file nor folder; ``context-too-large``; ``context-unreadable``.
     """
@@ -89,7 +91,7 @@ def read_context(
     try:
         with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
             reading = _Reading(root, prefix, frozenset(withheld), caps or Caps(), tar)
-            reading.read()
+            reading.read(ignore_file)
         size = archive.tell()
         archive.seek(0)
         digest = hashlib.file_digest(archive, "sha256").hexdigest()
@@ -128,14 +130,14 @@ class _Reading:
         self.entries: set[str] = set()
         self.withheld = 0
 
-    def read(self) -> None:
+    def read(self, ignore_file: str) -> None:
         """Put everything into the archive."""
         try:
             top = os.open(self._root, _FOLDER & ~os.O_NOFOLLOW)
         except OSError as error:
             raise self._unreadable((), error) from None
         try:
-            self._ignoring = Ignoring(_ignore_file(top))
+            self._ignoring = Ignoring(_text(top, ignore_file))
             for number in range(len(self._prefix.parts)):
                 self._add(_member("/".join(self._prefix.parts[: number + 1]), folder=True))
             self._folder(top, ())
@@ -276,16 +278,16 @@ class _Exactly:
         return data
 
 
-def _ignore_file(top: int) -> str:
-    for name in IGNORE_FILES:
-        try:
-            opened = os.open(name, _FILE, dir_fd=top)
-        except OSError:
-            continue
-        with os.fdopen(opened, "rb") as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return file.read(_IGNORE_BYTES).decode("utf-8", "replace")
-    return ""
+def _text(top: int, name: str) -> str:
+    """The beginning of a file at the top; nothing if there is none."""
+    try:
+        opened = os.open(name, _FILE, dir_fd=top)
+    except OSError:
+        return ""
+    with os.fdopen(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return ""
+        return file.read(_IGNORE_BYTES).decode("utf-8", "replace")
 
 
 def _member(name: str, *, folder: bool = False, mode: int = 0) -> tarfile.TarInfo:

@@ -88,8 +88,10 @@ USELESS: Final = (
 )
 """Names of what is made anew, or made for another machine."""
 
-IGNORE_FILES: Final = (".backstopignore", ".dockerignore")
-"""The first of them that a checkout has at its top counts."""
+OURS: Final = ".backstopignore"
+DOCKERS: Final = ".dockerignore"
+"""It speaks of another image than ours, and often leaves out all but a service: it counts only
+where the checkout's own Dockerfile does."""
 
 _NEVER: Final = tuple(re.compile(translate(name)) for name in (*WITHHELD, *USELESS))
 _THROUGH: Final = "**"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backstop.adapters.docker.building.context import read_context
-from backstop.adapters.docker.building.ignoring import Ignoring, is_withheld
+from backstop.adapters.docker.building.ignoring import DOCKERS, Ignoring, is_withheld
 
 
 def out(text: str, path: str) -> bool:
@@ -70,18 +70,20 @@ def test_a_kept_file_brings_the_folders_above_it(tmp_path: Path) -> None:
     (tmp_path / "src" / "agent").mkdir(parents=True)
     (tmp_path / "src" / "agent" / "agent.py").write_text("")
     (tmp_path / "src" / "other.py").write_text("")
-    (tmp_path / ".dockerignore").write_text("*\n!src/agent\n")
+    (tmp_path / ".backstopignore").write_text("*\n!src/agent\n")
     with read_context(tmp_path) as context:
         assert context.entries == {"src", "src/agent", "src/agent/agent.py"}
 
 
-def test_our_own_ignore_file_counts_before_that_of_docker(tmp_path: Path) -> None:
+def test_dockers_ignore_file_counts_only_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / ".dockerignore").write_text("a\n")
     (tmp_path / ".backstopignore").write_text("b\n")
     (tmp_path / "a").write_text("")
     (tmp_path / "b").write_text("")
-    with read_context(tmp_path) as context:
-        assert context.entries == {".backstopignore", ".dockerignore", "a"}
+    with read_context(tmp_path) as ours:
+        assert ours.entries == {".backstopignore", ".dockerignore", "a"}
+    with read_context(tmp_path, ignore_file=DOCKERS) as theirs:
+        assert theirs.entries == {".backstopignore", ".dockerignore", "b"}
 
 
 def test_an_ignore_file_cannot_have_a_secret_back(tmp_path: Path) -> None:
