@@ -19,6 +19,12 @@ from backstop.core.waivers import ByCall, ByFingerprint, ByKey, Names, Waiver
 FILE: Final = "backstop-waivers.yaml"
 """Its name, beside ``backstop.yaml``."""
 
+MAX_WORDS: Final = 500
+"""Characters of a reason, a name or a pattern."""
+
+MAX_COUNT: Final = 10_000
+"""Findings that one waiver may be for."""
+
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
@@ -40,10 +46,10 @@ def _said(text: str) -> str:
     return text
 
 
-Said = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_said)]
+Said = Annotated[str, Field(min_length=1, max_length=MAX_WORDS), AfterValidator(_said)]
 Day = Annotated[str, AfterValidator(_checked_day)]
 Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-Pattern: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
+Pattern: TypeAlias = Annotated[str, Field(min_length=1, max_length=MAX_WORDS)]
 
 
 class _Model(BaseModel):
@@ -77,7 +83,7 @@ class WaiverModel(_Model):
     author: Said = Field(description="Who answers for it.")
     expires: Day = Field(description="The last day, in UTC, on which it counts.")
     count: int = Field(
-        default=1, ge=1, le=10_000, description="How many findings it is for; more, and none is."
+        default=1, ge=1, le=MAX_COUNT, description="How many findings it is for; more, and none is."
     )
 
     @model_validator(mode="after")

@@ -155,15 +155,27 @@ def taken(found: Iterable[Known], *, at: datetime, by: str, ledger: str) -> Agen
     return AgentBaseline(at=stamp, by=by, ledger=ledger, findings=tuple(known))
 
 
-def shrunk(held: AgentBaseline, now: AgentBaseline) -> AgentBaseline:
-    """What is `held` and still there `now`, each at most as often as it was held."""
-    left = counts(now)
+def shrunk(held: AgentBaseline, now: AgentBaseline, unspoken: Iterable[str] = ()) -> AgentBaseline:
+    """What is `held` and still there `now`, each at most as often as it was held.
+
+    Of the runs in `unspoken` nothing can be said, so what is held of them stays.
+    """
+    left, silent = counts(now), set(unspoken)
     kept = [
-        msgspec.structs.replace(one, count=min(one.count, left[one.fingerprint]))
+        one
+        if one.run in silent
+        else msgspec.structs.replace(one, count=min(one.count, left[one.fingerprint]))
         for one in held.findings
-        if left[one.fingerprint]
+        if one.run in silent or left[one.fingerprint]
     ]
     return msgspec.structs.replace(now, findings=tuple(kept))
+
+
+def grown(held: AgentBaseline, now: AgentBaseline, unspoken: Iterable[str] = ()) -> AgentBaseline:
+    """All that is there `now`, and what is `held` of the runs in `unspoken`."""
+    known, silent = counts(now), set(unspoken)
+    kept = [one for one in held.findings if one.run in silent and one.fingerprint not in known]
+    return msgspec.structs.replace(now, findings=(*now.findings, *kept))
 
 
 def counts(baseline: AgentBaseline | None) -> Counter[str]:
