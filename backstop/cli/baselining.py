@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -53,7 +54,7 @@ def write(
     return "\n".join([f"{plain(str(file))}: written by {plain(by)}", *lines, _NEXT])
 
 
-_NEXT = "next: review and commit it; who may change it is for CODEOWNERS (docs/waivers.md)"
+_NEXT: Final = "next: review and commit it, and let CODEOWNERS guard it (docs/waivers.md)"
 
 
 def _judged(request: ReplayRequest) -> VerdictDocument:

@@ -167,15 +167,14 @@ def _count(count: int) -> int:
 
 def _told(waiver: Waiver, finding: _Finding, file: Path) -> Iterator[str]:
     kind = "" if waiver.kind is None else f"{waiver.kind.value} "
-    yield plain(
-        f"{file}: waives {kind}{finding.fingerprint} of {waiver.agent} until {waiver.expires}, "
-        f"by {waiver.author}: {waiver.reason}"
-    )
+    yield plain(f"{file}: one more waiver, until {waiver.expires}, by {waiver.author}")
+    yield plain(f"  {kind}{finding.fingerprint} of {waiver.agent}")
     if finding.said:
-        yield plain(finding.said)
+        yield plain(f"  {finding.said}")
+    yield plain(f"  reason: {waiver.reason}")
     if finding.times > waiver.count:
         yield (
             f"but it is there {finding.times} times, and a waiver of {waiver.count} waives none "
-            f"then: say --count {finding.times} if all are meant"
+            f"then: write `count: {finding.times}` into it if all are meant"
         )
-    yield "next: commit the file; who may change it is for CODEOWNERS (docs/waivers.md)"
+    yield "next: commit it, and let CODEOWNERS guard the file (docs/waivers.md)"
