@@ -7,10 +7,15 @@ from typing import Annotated
 
 import typer
 
+from backstop.cli.accepting import baseline, waive
 from backstop.cli.options import (
     CONFIG_FILE,
     AgentName,
     AllowEmpty,
+    Base,
+    CacheDir,
+    Candidate,
+    ChangedOnly,
     ConfigFile,
     FailOn,
     Format,
@@ -38,16 +43,9 @@ canon = typer.Typer(help="Canonical form and idempotency keys.", rich_markup_mod
 app.add_typer(ledger, name="ledger")
 app.add_typer(effects, name="effects")
 app.add_typer(canon, name="canon")
+app.add_typer(baseline, name="baseline")
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A ledger: .jsonl or .jsonl.zst.")]
-Candidate = Annotated[
-    Path | None,
-    typer.Option("--candidate", help="Agent folder of the new version; else `path` of the config."),
-]
-Base = Annotated[
-    Path | None,
-    typer.Option("--base", help="Agent folder of the version that runs now, for a control run."),
-]
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  # the shape of a Typer callback
@@ -77,6 +75,8 @@ def gate(
     runtime: RuntimeOption = None,
     fail_on: FailOn = None,
     allow_empty: AllowEmpty = False,
+    changed_only: ChangedOnly = False,
+    cache_dir: CacheDir = None,
     form: ReportFormat = Format.TEXT,
     output: Output = None,
 ) -> None:
@@ -93,7 +93,15 @@ def gate(
         runtime=runtime,
     )
     raise typer.Exit(
-        run(request, fail_on=fail_on, allow_empty=allow_empty, form=form, output=output)
+        run(
+            request,
+            fail_on=fail_on,
+            allow_empty=allow_empty,
+            changed_only=changed_only,
+            cache_dir=cache_dir,
+            form=form,
+            output=output,
+        )
     )
 
 
@@ -151,6 +159,9 @@ def diff(
             output=output,
         )
     )
+
+
+app.command()(waive)
 
 
 @app.command()

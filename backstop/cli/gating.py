@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from typing import Final
 
 from backstop.adapters.files import check_writable, write_atomic
 from backstop.cli.options import Format, keep_apart, kinds
 from backstop.cli.progress import progress_bar
 from backstop.cli.reporting import report
 from backstop.config import load
-from backstop.gate.request import GateRequest, ReplayRequest, Runtime, SandboxKind
+from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Runtime, SandboxKind
 from backstop.reports.escape import plain
 from backstop.reports.explain import count_of
+
+_REMARK: Final = 400
 
 
 def gate(
@@ -19,10 +24,13 @@ def gate(
     *,
     fail_on: str | None,
     allow_empty: bool,
+    changed_only: bool,
+    cache_dir: Path | None,
     form: Format,
     output: Path | None,
 ) -> int:
     """Judge a version and report; the exit code."""
+    from backstop.wiring.caching import CACHE_KEY
     from backstop.wiring.gating import gate as judge
 
     keep_apart(output, *_read_by(request), option="--output")
@@ -32,10 +40,24 @@ def gate(
         replay=request,
         fail_on=None if fail_on is None else kinds(fail_on),
         allow_empty=allow_empty,
+        changed_only=changed_only,
+        cache_dir=cache_dir,
+        cache_key=os.environ.get(CACHE_KEY),
     )
     with progress_bar() as progress:
         judgement = judge(wanted, progress=progress)
+    for remark in (*_origins(judgement), *judgement.remarks):
+        sys.stderr.write(f"note: {plain(remark, limit=_REMARK)}\n")
     return report(judgement.verdict, timing_ms=judgement.timing_ms, form=form, output=output)
+
+
+def _origins(judgement: Judgement) -> list[str]:
+    """Where ledgers came from, as far as no file that the caller named says so."""
+    return [
+        f"{agent}: ledger {origin}"
+        for agent, origin in judgement.ledgers.items()
+        if "://" in origin
+    ]
 
 
 def replay(request: ReplayRequest, *, out: Path) -> str:

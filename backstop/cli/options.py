@@ -44,12 +44,27 @@ FailOn: TypeAlias = Annotated[
 AllowEmpty: TypeAlias = Annotated[
     bool, typer.Option("--allow-empty", help="Nothing to compare is a pass.")
 ]
+Candidate: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--candidate", help="Agent folder of the new version; else `path` of the config."),
+]
+Base: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--base", help="Agent folder of the version that runs now, for a control run."),
+]
 SandboxOption: TypeAlias = Annotated[
     SandboxKind | None, typer.Option("--sandbox", help="Where the code runs.")
 ]
 RuntimeOption: TypeAlias = Annotated[
     Runtime | None,
     typer.Option("--runtime", help="Whose containers; none: the process sandbox."),
+]
+ChangedOnly: TypeAlias = Annotated[
+    bool, typer.Option("--changed-only", help="Carry forward agents that the change leaves alone.")
+]
+CacheDir: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--cache-dir", help="Keep replays here, sealed with BACKSTOP_CACHE_KEY."),
 ]
 Output: TypeAlias = Annotated[
     Path | None,

@@ -66,12 +66,18 @@ class GateRequest:
 
     `fail_on` overrules the configured kinds; `allow_empty` adds to the configuration. Without
     `subtract` what the base does already is a fault all the same: on a push, before a deploy (D3).
+    `changed_only` carries agents forward that the change from the base cannot concern. What
+    takes long is kept in `cache_dir`, sealed with the secret `cache_key`; without that one
+    nothing is kept or believed.
     """
 
     replay: ReplayRequest
     fail_on: frozenset[Kind] | None = None
     allow_empty: bool = False
     subtract: bool = True
+    changed_only: bool = False
+    cache_dir: Path | None = None
+    cache_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +85,20 @@ class Judgement:
     """A verdict, and the milliseconds that it took: `load`, `replay` and `verdict`.
 
     `ledgers` tells by agent where its ledger was taken from, and as of when. `remarks` tell how
-    the verdict came about; like the timing they are no part of it, and of no digest.
+    the verdict came about; like the timing they are no part of it, and of no digest. `carried`
+    are the agents that were not judged anew, since nothing of theirs changed.
     """
 
     verdict: Verdict
     timing_ms: Mapping[str, float] = field(default_factory=dict)
     ledgers: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
+
+    @property
+    def is_applicable(self) -> bool:
+        """Was anything judged? A change that concerns no agent leaves nothing to judge."""
+        return len(self.carried) < len(self.verdict.agents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

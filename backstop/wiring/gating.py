@@ -5,9 +5,10 @@ Reads files, starts sandboxes, and hands values to services that know nothing of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
+from functools import partial
 from time import perf_counter
 
 from backstop.clock import SystemClock
@@ -30,6 +31,8 @@ from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Written
 from backstop.ports import Clock
 from backstop.replay.service import Progress
 from backstop.wiring.accepting import Accepting, accepting
+from backstop.wiring.caching import CACHE_KEY, cache_of
+from backstop.wiring.checkouts import changes
 from backstop.wiring.jobs import Job, configured, job_of, judged
 from backstop.wiring.replaying import asked, replays
 from backstop.wiring.snapshot import NoLedger, snapshot
@@ -70,7 +73,11 @@ def gate(
         for name in gone
     ]
     return Judgement(
-        verdict=Verdict(agents=tuple(verdicts)), timing_ms=watch.spent, ledgers=sitting.ledgers
+        verdict=Verdict(agents=tuple(verdicts)),
+        timing_ms=watch.spent,
+        ledgers=sitting.ledgers,
+        remarks=tuple(sitting.remarks),
+        carried=tuple(sitting.carried),
     )
 
 
@@ -88,21 +95,34 @@ class _Sitting:
         self._request = request
         self._watch = watch
         self._progress = progress
-        self._clock = clock
+        self._now = clock.now()
         self._accepts = accepts
+        self._today = self._now.astimezone(UTC).date()
+        self._cache = cache_of(request, self._today)
+        self._changes = changes(request.replay, request.cache_dir) if request.changed_only else {}
+        self._remarks = _about(request, self._changes)
         self.ledgers: dict[str, str] = {}
+        self.carried: list[str] = []
+
+    @property
+    def remarks(self) -> list[str]:
+        """How the verdicts came about."""
+        return [*self._remarks, *(() if self._cache is None else self._cache.remarks)]
 
     def on(self, job: Job) -> AgentVerdict:
         """The verdict on one agent."""
-        request, watch, now = self._request, self._watch, self._clock.now()
-        accepted = self._accepts.of(job.agent.name, today=now.astimezone(UTC).date())
+        if (carried := self._untouched(job)) is not None:
+            self.carried.append(job.agent.name)
+            return carried
+        request, watch = self._request, self._watch
+        accepted = self._accepts.of(job.agent.name, today=self._today)
         policies = [
             replace(policy, accepted=accepted)
             for policy in job.policies(fail_on=request.fail_on, allow_empty=request.allow_empty)
         ]
         found = snapshot(
             job,
-            now=now,
+            now=self._now,
             allow_empty=all(policy.allow_empty for policy in policies),
             ancestors=request.replay.ancestors,
         )
@@ -114,7 +134,8 @@ class _Sitting:
         return replace(verdict, notes=(*verdict.notes, *found.notes))
 
     def _judged(self, job: Job, ledger: Ledger, policies: Sequence[Policy]) -> AgentVerdict:
-        control, candidate = replays(job, ledger, progress=self._progress)
+        play = partial(replays, job, ledger, progress=self._progress)
+        control, candidate = play() if self._cache is None else self._cache.get(job, ledger, play)
         self._watch.lap("replay")
         verdict = judge(
             recorded(ledger),
@@ -128,6 +149,40 @@ class _Sitting:
         )
         self._watch.lap("verdict")
         return verdict
+
+    def _untouched(self, job: Job) -> AgentVerdict | None:
+        """The verdict on an agent that the change does not concern; None on one to be judged.
+
+        One that nothing was ever held against is judged, and found to be no pass (G12).
+        """
+        if not self._request.changed_only or isinstance(self._changes, str):
+            return None
+        base = job.base_agent
+        if job.agent.name in self._changes or base is None or base.ledger is None:
+            return None
+        facts = LedgerFacts()
+        if "://" not in base.ledger:
+            found = snapshot(job, now=self._now)
+            if isinstance(found, NoLedger) or not found.ledger.events:
+                return None
+            facts = recorded(found.ledger).facts
+        why = "carried forward: the change concerns nothing that this agent is made of"
+        return replace(_unjudged(job.agent.name, Decision.PASS, why), ledger=facts)
+
+
+def _about(request: GateRequest, found: Mapping[str, str] | str) -> list[str]:
+    """What is to be said of the change, and of a cache that cannot be used."""
+    remarks: list[str] = []
+    if isinstance(found, str):
+        remarks.append(f"every agent was judged: {found}")
+    else:
+        remarks += [f"{agent}: judged, since {why}" for agent, why in sorted(found.items())]
+    if request.cache_dir is not None and not request.cache_key:
+        remarks.append(
+            f"nothing was cached: {CACHE_KEY} is not set, and an entry without a seal would be "
+            "anybody's word"
+        )
+    return remarks
 
 
 def replay(

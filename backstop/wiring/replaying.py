@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from time import perf_counter
-from typing import Final
+from typing import Final, Self
 
 from backstop.adapters.content import files_of, version_of
+from backstop.core.intents import Intent, IntentsHeader, RunReplayed
 from backstop.core.ledgerfile import Ledger
 from backstop.gate.judge import Asked, rule_sets
 from backstop.replay.code import Code
+from backstop.replay.keyed import said
 from backstop.replay.service import Plan, Progress, Replay, replay, replay_both
+from backstop.replay.wire import ToolSeen
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.sandboxes import sandbox
@@ -23,7 +28,7 @@ _EVENTS_A_WORKER: Final = 500
 
 def replays(
     job: Job, ledger: Ledger, *, progress: Progress | None = None
-) -> tuple[Replay | None, Replay]:
+) -> tuple[Told | None, Told]:
     """The base's replay, where there is one, and the candidate's; side by side where that fits.
 
     Each has the configured wall. Raises `SandboxError` or `WireError` where a version cannot be
@@ -39,13 +44,14 @@ def replays(
 
     if job.base is None:
         plan = _plan(job, job.candidate, ledger, cores=allowed)
-        return None, replay(plan, walls, progress=progress, is_over=is_over)
+        return None, Told.by(replay(plan, walls, progress=progress, is_over=is_over))
     share = max(1, allowed // versions)
     base = _plan(job, job.base, ledger, cores=share, is_control=True)
     candidate = _plan(job, job.candidate, ledger, cores=share)
-    return replay_both(
+    first, second = replay_both(
         base, candidate, walls, progress=progress, is_over=is_over, in_turn=allowed < versions
     )
+    return Told.by(first), Told.by(second)
 
 
 def _plan(job: Job, folder: Path, ledger: Ledger, *, cores: int, is_control: bool = False) -> Plan:
@@ -75,16 +81,41 @@ def workers(events: int, *, cores: int) -> int:
     return min(cores, 1 + events // _EVENTS_A_WORKER)
 
 
-def asked(replayed: Replay) -> Asked:
-    """What a replayed version asked for, as the gate needs it."""
-    header = replayed.header
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a replay told, as far as a verdict needs it."""
+
+    header: IntentsHeader
+    intents: Sequence[Intent]
+    runs: Sequence[RunReplayed]
+    tools: Sequence[ToolSeen]
+
+    @classmethod
+    def by(cls, replayed: Replay) -> Self:
+        """What this replay told."""
+        return cls(
+            header=replayed.header,
+            intents=replayed.intents,
+            runs=replayed.runs,
+            tools=replayed.ready.tools,
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Was every run replayed to its end? What was not may be another time."""
+        return all(run.not_replayable is None for run in self.runs)
+
+
+def asked(told: Told) -> Asked:
+    """What a replayed version asked for, as the gate takes it."""
+    header = told.header
     return Asked(
-        intents=replayed.intents,
+        intents=told.intents,
         keyed_under=header.declarations,
-        schemas=replayed.schemas,
-        said=replayed.said,
+        schemas={tool.tool: tool.schema for tool in told.tools},
+        said=said(told.tools),
         guarded=frozenset(header.guarded),
-        replayed={run.run: run for run in replayed.runs},
+        replayed={run.run: run for run in told.runs},
         uncovered=header.uncovered,
         version=header.candidate,
     )

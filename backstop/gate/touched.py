@@ -1,0 +1,103 @@
+"""Which agents a change concerns: those whose code, packages, rules or ledger it may alter.
+
+Pure, and cautious: nobody knows what an agent imports before it runs, so a change that lies in
+no agent's folder concerns every agent, unless it is documentation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+_LOCKS: Final = re.compile(
+    r"(?:.*/)?(?:[^/]*requirements[^/]*\.(?:txt|in)|constraints[^/]*\.txt|[^/]*\.lock"
+    r"|pylock[^/]*\.toml|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
+    r"|\.python-version|(?:[^/]*\.)?Dockerfile[^/]*|\.dockerignore|\.backstopignore)",
+    re.IGNORECASE,
+)
+"""Files that say which packages there are, or what is in an image: they concern everybody."""
+
+_PROSE: Final = re.compile(
+    r"docs/(?:.*/)?[^/]+\.md|(?:README|CHANGELOG|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)(?:\.md)?"
+    r"|LICEN[CS]E(?:\.md|\.txt)?"
+)
+"""Documentation, by where it lies: a Markdown file elsewhere may be somebody's prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Where an agent lies in a checkout: paths from its top, None for what lies outside of it.
+
+    `ledger` is None as well where the ledger is in a store. `stated` is all that the
+    configuration says of the agent, and of every gate.
+    """
+
+    folder: str | None
+    ledger: str | None
+    stated: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """A commit: digests by path, and the agents in it by name; `config` is the path of its file."""
+
+    files: Mapping[str, str]
+    agents: Mapping[str, Footprint]
+    config: str
+
+    def concerns(self, path: str, agent: str) -> bool:
+        """May a change of the file at `path` make a difference to `agent`?
+
+        The configuration's own file makes none by itself: what it states is compared apart.
+        """
+        own = self.agents[agent]
+        if own.folder is None or _is_in(path, own.folder) or path == own.ledger:
+            return True
+        if path == self.config:
+            return False
+        if _LOCKS.fullmatch(path):
+            return True
+        others = [print_ for name, print_ in self.agents.items() if name != agent]
+        return not _PROSE.fullmatch(path) and not any(
+            path == other.ledger or (other.folder is not None and _is_in(path, other.folder))
+            for other in others
+        )
+
+
+def within_reach(files: Mapping[str, str], *, folder: str) -> dict[str, str]:
+    """Of a checkout's files those that code in `folder` may read: all but documentation."""
+    return {
+        path: seen
+        for path, seen in files.items()
+        if _is_in(path, folder) or not _PROSE.fullmatch(path)
+    }
+
+
+def touched(base: Checkout, head: Checkout) -> dict[str, str]:
+    """Why each agent of `head` that the change concerns is concerned, by name."""
+    changed = sorted(
+        path
+        for path in base.files.keys() | head.files.keys()
+        if base.files.get(path) != head.files.get(path)
+    )
+    found = {name: _reason(name, base, head, changed) for name in head.agents}
+    return {name: why for name, why in found.items() if why is not None}
+
+
+def _reason(agent: str, base: Checkout, head: Checkout, changed: list[str]) -> str | None:
+    if agent not in base.agents:
+        return "it is new"
+    if base.agents[agent] != head.agents[agent] or base.config != head.config:
+        return "what the configuration says of it changed"
+    if head.agents[agent].folder is None:
+        return "it lies outside of the checkout"
+    for path in changed:
+        if base.concerns(path, agent) or head.concerns(path, agent):
+            return f"{path} changed"
+    return None
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return folder in {"", "."} or path == folder or path.startswith(f"{folder}/")

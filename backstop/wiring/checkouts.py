@@ -1,0 +1,114 @@
+"""The checkouts that a request is about: where they begin, and what lies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from backstop.adapters.trees import read_tree
+from backstop.config import Agent, Config, loads
+from backstop.config.reading import text_of
+from backstop.errors import BackstopError
+from backstop.gate.request import ReplayRequest
+from backstop.gate.touched import Checkout, Footprint, touched
+
+_HISTORIES: Final = frozenset({".git", ".hg", ".svn"})
+_CREDENTIALS: Final = "gha-creds-*.json"
+"""What google-github-actions/auth leaves at the top of a workspace, by another name each time."""
+
+
+_ANYWHERE: Final = Path("/=checkout=")
+
+
+def top_of(folder: Path, *, config: str) -> Path | None:
+    """Where the checkout begins in which `folder` lies.
+
+    That is where its history is, or else its configuration of that name; None for a folder
+    that lies in neither.
+    """
+    above = (folder.resolve(), *folder.resolve().parents)
+    for mark in (".git", config):
+        for place in above:
+            if (place / mark).exists():
+                return place
+    return None
+
+
+def left_out(top: Path, *others: Path | None) -> Callable[[str], bool]:
+    """Says of a path what is no part of a checkout: histories, credentials, and `others`."""
+    named = {inside(other, top) for other in others if other is not None}
+
+    def without(path: str) -> bool:
+        name = path.rpartition("/")[2]
+        return name in _HISTORIES or path in named or fnmatchcase(path, _CREDENTIALS)
+
+    return without
+
+
+def changes(request: ReplayRequest, cache: Path | None) -> dict[str, str] | str:
+    """Why each agent that the change concerns is concerned, by name; or why nobody can tell.
+
+    The change is from the checkout `request.base` to the one that holds the configuration.
+    """
+    if request.base is None:
+        return "no base is named"
+    name = request.config.name
+    head = top_of(request.config.parent, config=name)
+    base = request.base if request.base_is_checkout else top_of(request.base, config=name)
+    if head is None or base is None:
+        return f"nobody knows where the checkout around {request.base} begins"
+    theirs = base / request.config.resolve().relative_to(head)
+    if not theirs.is_file() or theirs.samefile(request.config):
+        return "the base is no checkout of its own with a configuration"
+    try:
+        before = read_checkout(base, theirs, without=left_out(base))
+        after = read_checkout(head, request.config, without=left_out(head, cache))
+    except BackstopError as error:
+        return str(error)
+    return touched(before, after)
+
+
+def read_checkout(top: Path, config: Path, *, without: Callable[[str], bool]) -> Checkout:
+    """A checkout with its agents. Raises what `read_tree` and the configuration raise."""
+    place = config.resolve().relative_to(top.resolve())
+    text = text_of(config, missing="name one with --config")
+    # As if all lay in one place: two checkouts that say the same say it in the same words.
+    stated = loads(text, name=place.as_posix(), root=_ANYWHERE / place.parent)
+    return Checkout(
+        files=read_tree(top, without=without),
+        agents={name: _footprint(agent, stated, top) for name, agent in stated.agents.items()},
+        config=place.as_posix(),
+    )
+
+
+def _footprint(agent: Agent, stated: Config, top: Path) -> Footprint:
+    ledger = agent.ledger
+    return Footprint(
+        folder=None if agent.path is None else _straight(agent.path, top),
+        ledger=None if ledger is None or "://" in ledger else _straight(Path(ledger), top),
+        stated=(agent, stated.gate, stated.sandbox),
+    )
+
+
+def _straight(path: Path, top: Path) -> str | None:
+    """A path from the top of its checkout; None where it leads out of it, or over a link."""
+    names: list[str] = []
+    if not path.is_relative_to(_ANYWHERE):
+        return None
+    for name in path.relative_to(_ANYWHERE).parts:
+        if name != "..":
+            names.append(name)
+        elif names:
+            names.pop()
+        else:
+            return None
+    written = Path(*names)
+    return written.as_posix() if (top / written).resolve() == top.resolve() / written else None
+
+
+def inside(path: Path, top: Path) -> str | None:
+    """The path from the top of its checkout, wherever links lead; None outside of it."""
+    found, top = path.resolve(), top.resolve()
+    return found.relative_to(top).as_posix() if found.is_relative_to(top) else None
