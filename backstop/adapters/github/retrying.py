@@ -19,7 +19,7 @@ from typing import Final
 _FIRST_S: Final = 1.0
 _LONGEST_S: Final = 30.0
 _SECONDARY_S: Final = 60.0
-_SECONDS: Final = re.compile(r"[0-9]{1,9}")
+_SECONDS: Final = re.compile(r"[0-9]{1,12}")
 _FAILED: Final = frozenset({408, 500, 502, 503, 504})
 _LIMITED: Final = frozenset({403, 429})
 
