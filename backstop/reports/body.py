@@ -15,7 +15,7 @@ from backstop.core.verdict import AgentVerdict, Decision, Verdict
 from backstop.reports.accepted import brought
 from backstop.reports.carried import Carried
 from backstop.reports.context import CommentContext
-from backstop.reports.escape import fenced
+from backstop.reports.escape import code, fenced
 from backstop.reports.explain import count_of
 from backstop.reports.markdown import (
     alert,
@@ -43,6 +43,8 @@ _RANK: Final = (Decision.BLOCK, Decision.INCONCLUSIVE, Decision.PASS)
 _MAX_NOTES: Final = 12
 _NOTE: Final = 400
 _MAX_COMMANDS: Final = 5
+_WIDTH: Final = 90
+_USUAL: Final = "backstop.yaml"
 _MAX_CARRIED: Final = 5
 _MESSAGE: Final = 1_500
 _LOG_READ: Final = 40_000
@@ -57,7 +59,7 @@ class State(Enum):
     WARNED = "⚠️ Backstop: pass with warnings"
     PASSED = "✅ Backstop: pass"
     EMPTY = "🌱 Backstop: nothing to compare yet"
-    INCONCLUSIVE = "❔ Backstop: inconclusive, not a pass"
+    INCONCLUSIVE = "❓ Backstop: inconclusive, not a pass"
     ERROR = "💥 Backstop: error, nothing was judged"
     NOT_APPLICABLE = "⚪ Backstop: not applicable"
 
@@ -184,10 +186,10 @@ def _that_fit(sizes: Sequence[int], room: int) -> int:
 
 def _carried(carried: Carried, context: CommentContext) -> str:
     spelling = spelling_of(context)
-    when = f"as of {spelling.name(carried.head[:7])}" if carried.head else "earlier"
+    when = f"as of {spelling.html(carried.head[:7])}" if carried.head else "earlier"
     summary = (
         f"⚪ {spelling.html(carried.agent)} is not touched by this change: "
-        f"{WORDS[carried.decision]} {when.replace('`', '')}, does not count now"
+        f"{WORDS[carried.decision]} {when}, does not count now"
     )
     rows = [
         row(
@@ -220,16 +222,28 @@ def _commands(agents: Sequence[AgentVerdict], context: CommentContext) -> Iterat
         yield f"git worktree add --detach ../backstop-base {shlex.quote(context.base)}"
     for agent in agents[:_MAX_COMMANDS]:
         name = agent.agent
-        command = ["backstop", "gate", "--config", context.config, "--agent", name]
+        command = ["backstop gate"]
+        if context.config != _USUAL:
+            command.append(f"--config {shlex.quote(context.config)}")
+        command.append(f"--agent {shlex.quote(name)}")
         if name in context.paths:
-            command += ["--candidate", context.paths[name]]
+            command.append(f"--candidate {shlex.quote(context.paths[name])}")
         if based and name in context.base_paths:
-            command += ["--base", f"../backstop-base/{context.base_paths[name]}"]
+            command.append(f"--base {shlex.quote(f'../backstop-base/{context.base_paths[name]}')}")
         if context.sandbox:
-            command += ["--sandbox", context.sandbox]
-        yield shlex.join(command)
+            command.append(f"--sandbox {shlex.quote(context.sandbox)}")
+        yield from _lines_of(command)
     if (more := len(agents) - _MAX_COMMANDS) > 0:
         yield f"# and {more} more agents"
+
+
+def _lines_of(command: Sequence[str]) -> Iterator[str]:
+    """A command on one line where it is short, else an option a line."""
+    if len(line := " ".join(command)) <= _WIDTH:
+        yield line
+    else:
+        yield from (f"{part} \\" for part in (command[0], *(f"  {part}" for part in command[1:-1])))
+        yield f"  {command[-1]}"
 
 
 def _footer(context: CommentContext, verdict: Verdict | None = None, digest: str = "") -> str:
@@ -237,9 +251,9 @@ def _footer(context: CommentContext, verdict: Verdict | None = None, digest: str
     spelling = spelling_of(context)
     told: list[str] = []
     if verdict is not None:
-        told.append(f"verdict {digest[:19]} (exit code {verdict.exit_code}), 0 model calls")
+        told.append(f"verdict {code(digest, limit=19)} (exit code {verdict.exit_code}), 0 model calls")
     told += [
-        f"{spelling.line(name, 40)} {spelling.line(version, 40)}"
+        f"{spelling.words(name, 40)} {spelling.words(version, 40)}"
         for name, version in context.versions.items()
     ]
     if context.run_url:

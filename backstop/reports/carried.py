@@ -57,7 +57,7 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def remembered(agent: AgentVerdict, *, head: str, show_values: bool) -> Carried:
     """What a comment is to remember of an agent that was judged at `head`."""
     return Carried(
-        agent=agent.agent[:63],
+        agent=brief(agent.agent, 63),
         decision=agent.decision,
         head=head if _is_commit(head) else "",
         compared=agent.coverage.runs_compared,

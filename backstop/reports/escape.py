@@ -51,6 +51,7 @@ def brief(text: str, limit: int) -> str:
 _PARTIAL: Final = re.compile(r"\\\\(u(\{[0-9a-f]*)?)?$")
 _IN_SPAN: Final = str.maketrans({"`": "\\u{60}", "|": "\\u{7c}"})
 _AT_EDGE: Final = (" ", "$")
+_BLANK: Final = "`(blank)`"
 
 
 def code(text: str, *, limit: int | None = None) -> str:
@@ -61,7 +62,7 @@ def code(text: str, *, limit: int | None = None) -> str:
     """
     shown = _cut(plain(text, limit=limit).translate(_IN_SPAN), limit)
     if not shown.strip():
-        return "`(blank)`"
+        return _BLANK
     # A blank at an edge would be stripped, and a dollar there would make a formula of the span.
     edge = " " if shown.startswith(_AT_EDGE) or shown.endswith(_AT_EDGE) else ""
     return f"`{edge}{shown}{edge}`"
@@ -101,7 +102,7 @@ def prose(text: str, *, limit: int | None = None) -> str:
         if inner and (closing or opening):
             _flush(strange, shown, before=opening, after=closing)
     _flush(strange, shown)
-    return " ".join(shown)
+    return " ".join(shown) or _BLANK
 
 
 def _parts(token: str) -> tuple[str, str, str]:
@@ -128,7 +129,8 @@ def _flush(strange: list[str], shown: list[str], *, before: str = "", after: str
 
 def in_html(text: str, *, limit: int | None = None) -> str:
     """`text` as an HTML ``code`` element, for where Markdown is not read (a summary line)."""
-    return f"<code>{html.escape(_cut(plain(text, limit=limit), limit)) or '(blank)'}</code>"
+    shown = _cut(plain(text, limit=limit), limit)
+    return f"<code>{html.escape(shown) if shown.strip() else '(blank)'}</code>"
 
 
 def in_comment(text: str) -> str:

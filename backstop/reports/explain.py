@@ -98,8 +98,8 @@ def sentence(divergence: Divergence, spell: Callable[[str], str] = as_it_is) -> 
 
 def remedy(divergence: Divergence, spell: Callable[[str], str] = as_it_is) -> str:
     """What would remove it, in a few words: the rule to declare, where one is known."""
-    if (line := rule(divergence)) is not None:
-        return spell(line)
+    if (kinds := _kinds(divergence)) is not None:
+        return f"declare {spell(', '.join(kinds))}"
     return _told(_REMEDIES[divergence.reason], divergence, spell)
 
 
@@ -121,20 +121,23 @@ def _listed(shown: Sequence[str], paths: Sequence[str]) -> str:
 
 def rule(divergence: Divergence) -> str | None:
     """The line of ``backstop.yaml`` that would remove a relabelled call, if there is one."""
+    kinds = _kinds(divergence)
+    return None if kinds is None else f"{divergence.tool}: {{fields: {{{', '.join(kinds)}}}}}"
+
+
+def _kinds(divergence: Divergence) -> list[str] | None:
+    """``argument: kind`` for each argument that differs and that the suggested kind makes equal."""
     recorded, intended = divergence.recorded, divergence.intended
     if divergence.suggestion is None or recorded is None or intended is None:
         return None
     kind = divergence.suggestion
-    both = recorded.args.keys() & intended.args.keys()
-    relabelled = [
-        name
-        for name in sorted(both)
+    return [
+        f"{name}: {kind}"
+        for name in sorted(recorded.args.keys() & intended.args.keys())
         if canonical(recorded.args[name]) != canonical(intended.args[name])
         and canonical(normalise(recorded.args[name], (kind,)))
         == canonical(normalise(intended.args[name], (kind,)))
     ]
-    fields = ", ".join(f"{name}: {kind}" for name in relabelled)
-    return f"{divergence.tool}: {{fields: {{{fields}}}}}"
 
 
 def at(args: Mapping[str, Json], pointer: str) -> str:

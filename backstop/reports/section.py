@@ -12,7 +12,8 @@ from backstop.core.divergence import Divergence, Half, Kind
 from backstop.core.verdict import AgentVerdict, Decision, Judged
 from backstop.reports.accepted import known_line, to_mend
 from backstop.reports.context import CommentContext
-from backstop.reports.explain import anchor, at, count_of, remedy, sentence
+from backstop.reports.escape import code
+from backstop.reports.explain import anchor, at, count_of, remedy, rule, sentence
 from backstop.reports.markdown import (
     Spelling,
     alert,
@@ -29,14 +30,14 @@ from backstop.reports.markdown import (
 MARKS: Final[Mapping[Decision, str]] = {
     Decision.PASS: "✅",
     Decision.BLOCK: "⛔",
-    Decision.INCONCLUSIVE: "❔",
+    Decision.INCONCLUSIVE: "❓",
 }
 WORDS: Final[Mapping[Decision, str]] = {
     Decision.PASS: "pass",
     Decision.BLOCK: "blocked",
     Decision.INCONCLUSIVE: "inconclusive",
 }
-_HEADER: Final = ("", "Finding", "Tool", "Run, step", "Where it differs", "What removes it")
+_HEADER: Final = ("", "Finding", "Run, step", "Where it differs", "What removes it")
 _FRAME: Final = 500
 """Bytes for what holds the parts together: heads of tables, blank lines, counts of the rest."""
 _MAX_LINES: Final = 8
@@ -145,7 +146,7 @@ class Section:
             f"Ledger: {count_of(facts.events, 'event')}, "
             f"{count_of(facts.effects, 'side effect')}, {count_of(facts.runs, 'run')}"
         )
-        digest = f", {spelling.line(facts.digest, 19)}" if facts.digest else ""
+        digest = f", {code(facts.digest, limit=19)}" if facts.digest else ""
         return f"<sub>{told}{digest}{f'; {spelling.words(source, 120)}' if source else ''}</sub>"
 
 
@@ -208,7 +209,7 @@ def _coverage(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
     if coverage.steps_assumed or coverage.drift != "none":
         yield (
             f"{count_of(coverage.steps_total, 'step')} replayed, {coverage.steps_assumed:,} of "
-            f"them assumed; the requests of the record: {coverage.drift}"
+            f"them assumed; the requests of the record: {spelling.words(coverage.drift)}"
         )
     for name, parts in sorted(coverage.drifted.items())[:_MAX_LINES]:
         listed = ", ".join(spelling.name(part) for part in parts[:_MAX_FIELDS])
@@ -217,7 +218,7 @@ def _coverage(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
 
 def _row(number: int, judged: Judged, context: CommentContext) -> str:
     divergence, spelling = judged.divergence, spelling_of(context)
-    mark = " "
+    tool, mark = spelling.name(divergence.tool), ""
     if tempered(judged) is None:
         mark = "⛔" if divergence.kind in context.fail_on else "⚠️"
     removed = remedy(divergence, spelling.part)
@@ -225,9 +226,8 @@ def _row(number: int, judged: Judged, context: CommentContext) -> str:
         removed = f"waived: {spelling.name(judged.waiver, 120)}"
     return row(
         (
-            f"{mark} {number}",
-            f"**{_linked(divergence, context)}** {divergence.reason.value}",
-            spelling.name(divergence.tool),
+            f"{mark}&nbsp;{number}" if mark else str(number),
+            f"**{_linked(divergence, context)}** {divergence.reason.value}<br>{tool}",
             f"{spelling.name(divergence.run, 40)}, {spelling.name(divergence.step, 40)}",
             spelling.fields(divergence) or "—",
             removed,
@@ -251,6 +251,8 @@ def _fold(number: int, judged: Judged, context: CommentContext) -> str:
     told += [f"*{note}*" for note in _notes(divergence)]
     told.append(_sides(divergence, spelling))
     removed = f"What removes it: {remedy(divergence, spelling.part)}."
+    if (line := rule(divergence)) is not None:
+        removed = f"What removes it, in {code(context.config)}: {spelling.name(line, 200)}."
     if divergence.kind in context.fail_on:
         told += [f"{removed} If it is meant, waive it for a time:", shell(_waiving(divergence))]
     else:
