@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -33,6 +33,7 @@ from backstop.reports.section import (
     WORDS,
     Limits,
     Section,
+    passed_over,
     report_of,
     spelling_of,
     tally,
@@ -73,8 +74,10 @@ _NEXT: Final[Mapping[State, str]] = {
 }
 
 
-def state_of(verdict: Verdict) -> State:
-    """Which of its looks a verdict gets."""
+def state_of(verdict: Verdict, untouched: Collection[str] = ()) -> State:
+    """Which of its looks a verdict gets, where the change does not touch the agents `untouched`."""
+    if verdict.agents and all(passed_over(agent, untouched) for agent in verdict.agents):
+        return State.NOT_APPLICABLE
     if verdict.decision is Decision.BLOCK:
         return State.BLOCKED
     if verdict.decision is Decision.INCONCLUSIVE:
@@ -90,25 +93,35 @@ def body_of(verdict: Verdict, context: CommentContext, limits: Limits, digest: s
 
     `digest` is the verdict's.
     """
-    agents = sorted(verdict.agents, key=lambda agent: (agent.neutral, _RANK.index(agent.decision)))
-    state = state_of(verdict)
-    top = [f"## {state.value}", compared(verdict, context)]
-    top += [*brought(verdict.agents, spelling_of(context)), *_notes(context)]
-    if len(agents) + len(context.untouched) + len(context.carried) > 1:
+    state = state_of(verdict, context.untouched)
+    if state is State.NOT_APPLICABLE:
+        return not_applicable_body(context, verdict, digest)
+    # What is not touched is not judged, and its place among the verdicts is a formality.
+    agents = sorted(
+        (agent for agent in verdict.agents if not passed_over(agent, context.untouched)),
+        key=lambda agent: (agent.neutral, _RANK.index(agent.decision)),
+    )
+    several = len(agents) + len(context.untouched) > 1
+    top = [f"## {state.value}", _compared(agents, context)]
+    top += [*brought(agents, spelling_of(context)), *_notes(context)]
+    if several:
         top += _overview(agents, context, limits.room // 6)
     bottom = [_next(state, agents, context), _footer(context, verdict, digest)]
     carried = fitting((_carried(one, context) for one in context.carried), limits.room // 6, gap=2)
+    told = [
+        Section(agent=agent, context=context, limits=limits, headed=several)
+        for agent in agents
+        if not several or agent.judged or agent.why or agent.notes
+    ]
     room = limits.room - sum(size(part) + 2 for part in (*top, *bottom, *carried))
-    return "\n\n".join([*top, *_sections(agents, context, limits, room), *carried, *bottom])
+    return "\n\n".join([*top, *_sections(told, limits, room), *carried, *bottom])
 
 
-def compared(verdict: Verdict, context: CommentContext) -> str:
+def _compared(agents: Sequence[AgentVerdict], context: CommentContext) -> str:
     """The first line after the headline: how much the verdict speaks for, and the counts."""
-    done = sum(agent.coverage.runs_compared for agent in verdict.agents)
-    total = sum(agent.coverage.runs_total for agent in verdict.agents)
-    return (
-        f"Compared **{done:,} of {count_of(total, 'run')}**{_at(context)}: {tally(verdict.agents)}."
-    )
+    done = sum(agent.coverage.runs_compared for agent in agents)
+    total = sum(agent.coverage.runs_total for agent in agents)
+    return f"Compared **{done:,} of {count_of(total, 'run')}**{_at(context)}: {tally(agents)}."
 
 
 def _at(context: CommentContext) -> str:
@@ -136,15 +149,9 @@ def _overview(agents: Sequence[AgentVerdict], context: CommentContext, room: int
         for agent in agents
     ]
     known = {one.agent for one in context.carried}
-    rows += [
-        row((f"⚪ {spelling.name(name)}: not touched", "—", "not judged, does not count"))
-        for name in context.untouched
-        if name not in known
-    ]
-    rows += [
-        row((f"⚪ {spelling.name(one.agent)}: not touched", "—", "see below, does not count"))
-        for one in context.carried
-    ]
+    for name in context.untouched:
+        said = "see below, does not count" if name in known else "not judged, does not count"
+        rows.append(row((f"⚪ {spelling.name(name)}: not touched", "—", said)))
     shown = fitting(rows, room)
     yield table(("Agent", "Runs", "Findings"), shown)
     if (more := len(rows) - len(shown)) > 0:
@@ -154,15 +161,7 @@ def _overview(agents: Sequence[AgentVerdict], context: CommentContext, room: int
 _NO_LIMITS: Final = Limits(room=0, rows=0, details=0)
 
 
-def _sections(
-    agents: Sequence[AgentVerdict], context: CommentContext, limits: Limits, room: int
-) -> Iterator[str]:
-    headed = len(agents) + len(context.untouched) + len(context.carried) > 1
-    told = [
-        Section(agent=agent, context=context, limits=limits, headed=headed)
-        for agent in agents
-        if not headed or agent.judged or agent.why or agent.notes
-    ]
+def _sections(told: Sequence[Section], limits: Limits, room: int) -> Iterator[str]:
     kept = told[: _that_fit([section.least() for section in told], room)]
     whole = [section.render(limits.room) for section in kept]
     if sum(size(text) + 2 for text in whole) <= room:
@@ -175,7 +174,7 @@ def _sections(
         for section, least, more in zip(kept, floor, extra, strict=True):
             yield section.render(least + more)
     if (left := len(told) - len(kept)) > 0:
-        yield f"… and {count_of(left, 'more agent')} in the {report_of(context)}."
+        yield f"… and {count_of(left, 'more agent')} in the {report_of(told[0].context)}."
 
 
 def _that_fit(sizes: Sequence[int], room: int) -> int:
@@ -231,7 +230,7 @@ def _commands(agents: Sequence[AgentVerdict], context: CommentContext) -> Iterat
         if based and name in context.base_paths:
             command.append(f"--base {shlex.quote(f'../backstop-base/{context.base_paths[name]}')}")
         if context.sandbox:
-            command.append(f"--sandbox {shlex.quote(context.sandbox)}")
+            command.append(f"--runtime {shlex.quote(context.sandbox)}")
         yield from _lines_of(command)
     if (more := len(agents) - _MAX_COMMANDS) > 0:
         yield f"# and {more} more agents"
@@ -251,7 +250,8 @@ def _footer(context: CommentContext, verdict: Verdict | None = None, digest: str
     spelling = spelling_of(context)
     told: list[str] = []
     if verdict is not None:
-        told.append(f"verdict {code(digest, limit=19)} (exit code {verdict.exit_code}), 0 model calls")
+        told.append(f"verdict {code(digest, limit=19)} (exit code {verdict.exit_code})")
+        told.append("0 model calls")
     told += [
         f"{spelling.words(name, 40)} {spelling.words(version, 40)}"
         for name, version in context.versions.items()
@@ -285,7 +285,9 @@ def error_body(
     return "\n\n".join(part for part in (*parts, _footer(context)) if part)
 
 
-def not_applicable_body(context: CommentContext) -> str:
+def not_applicable_body(
+    context: CommentContext, verdict: Verdict | None = None, digest: str = ""
+) -> str:
     """No agent is touched: nothing to judge, and the check need not wait."""
     spelling = spelling_of(context)
     names = ", ".join(spelling.name(name) for name in context.untouched[:_MAX_NOTES])
@@ -297,7 +299,7 @@ def not_applicable_body(context: CommentContext) -> str:
         "Nothing was judged; this is neither a pass nor a fault.",
         *_notes(context),
         *(_carried(one, context) for one in context.carried[:_MAX_CARRIED]),
-        _footer(context),
+        _footer(context, verdict, digest),
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -22,7 +22,7 @@ from backstop.reports.context import CommentContext
 from backstop.reports.document import digest_of
 from backstop.reports.escape import in_comment
 from backstop.reports.markdown import fitting
-from backstop.reports.section import Limits
+from backstop.reports.section import Limits, passed_over
 
 MAX_COMMENT: Final = 65_536
 """Characters that a comment may have; ours stays below it in bytes too."""
@@ -37,6 +37,7 @@ def render_comment(verdict: Verdict, context: CommentContext) -> str:
     remember = [
         remembered(agent, head=context.head, show_values=context.show_values)
         for agent in verdict.agents
+        if not passed_over(agent, context.untouched)
     ]
     lines = [state_line(one) for one in (*remember, *context.carried)]
     digest = digest_of(verdict)

@@ -32,8 +32,9 @@ class CommentContext:
     `show_values` lets arguments be seen; without it field names and short keys stand for
     them, and what looks like a secret is masked (G24, G25). `ledgers` says for each agent
     where its ledger was taken from, `paths` its folder, `base_paths` that in the base.
-    `notes` come first: a fork, an edited policy. `untouched` agents were not judged; what
-    `carried` says of them is shown and never counted. `places` are files for annotations,
+    `notes` come first: a fork, an edited policy. `untouched` agents were not judged, whether
+    or not the verdict names them; what `carried` says of them is shown and never counted.
+    `sandbox` is the runtime to see it again with. `places` are files for annotations,
     by agent.
     """
 

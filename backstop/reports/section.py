@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -148,6 +148,11 @@ class Section:
         )
         digest = f", {code(facts.digest, limit=19)}" if facts.digest else ""
         return f"<sub>{told}{digest}{f'; {spelling.words(source, 120)}' if source else ''}</sub>"
+
+
+def passed_over(agent: AgentVerdict, untouched: Collection[str]) -> bool:
+    """Is its verdict a formality, since the change does not touch it? Never where it says more."""
+    return agent.agent in untouched and agent.decision is Decision.PASS and not agent.judged
 
 
 def live_of(agent: AgentVerdict, context: CommentContext) -> list[Judged]:

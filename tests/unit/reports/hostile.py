@@ -177,7 +177,7 @@ def _waiver_use(text: str) -> WaiverUse:
 
 def context_of(text: str, *, show_values: bool) -> CommentContext:
     """A context in which everything that others can name is `text`."""
-    name = text[:60]
+    name = f"{text[:50]} apart"
     row = CarriedFinding(kind=Kind.EXTRA, reason=Reason.NEW, tool=name, run=name, step=name)
     return CommentContext(
         head="abc1234",
