@@ -90,6 +90,10 @@ class FakeGitHub:
     asked_for_archives: list[Asked] = field(default_factory=list)
     before: Callable[[Asked], None] = field(default=lambda _: None)
     """Called before each request is served: for what happens at the same time."""
+    largest: int = 100 * 1024 * 1024
+    """Bytes of a file that the API shows."""
+    lost: frozenset[str] = frozenset()
+    """Files that no commit shows, although the history tells of them."""
     tarball: bytes | None = None
     """Sent for every commit, instead of its own."""
     ended: threading.Event = field(default_factory=threading.Event)
@@ -261,9 +265,9 @@ class FakeGitHub:
 
     def _content(self, asked: Asked, _: Account, path: str) -> Answer:
         commit = self.commits.get(asked.query["ref"])
-        if commit is None or path not in commit.files:
+        if commit is None or path not in commit.files or path in self.lost:
             return _json(404, {"message": "Not Found"})
-        if (size := len(commit.files[path])) > 100 * 1024 * 1024:
+        if (size := len(commit.files[path])) > self.largest:
             return _json(403, {"message": "This API returns blobs up to 100 MB: too large."})
         return _json(200, shapes.content(path, size, commit.sha, self.url, self.repo))
 

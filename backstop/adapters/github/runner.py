@@ -60,7 +60,7 @@ class Runner:
         Raises `BackstopError`: ``too-long`` beyond `OUTPUT`, ``runner-file``.
         """
         if not _OUTPUT_NAME.fullmatch(name):
-            raise ValueError(name)
+            raise ValueError(f"no output can be named {name!r}")
         if len(value) > OUTPUT:
             raise BackstopError(
                 f"the output {name} has {len(value)} characters, and a shell takes no such "

@@ -94,19 +94,17 @@ class _Work:
     def make_links(self) -> list[str]:
         """Make the links, and take away again which lead out; the names of these."""
         root = os.path.realpath(self.into)
-        made: list[Path] = []
-        left_out: list[Path] = []
         for path, target in self.links:
-            if target.startswith("/"):
-                left_out.append(path)
-            else:
-                path.symlink_to(target)
-                made.append(path)
+            path.symlink_to(target)
         # Only now is it certain where a link leads: the way may go through others.
-        out = [path for path in made if not _within(os.path.realpath(path), root)]
+        out = [
+            path
+            for path, target in self.links
+            if target.startswith("/") or not _within(os.path.realpath(path), root)
+        ]
         for path in out:
             path.unlink()
-        return sorted(os.fspath(path.relative_to(self.into)) for path in (*left_out, *out))
+        return sorted(os.fspath(path.relative_to(self.into)) for path in out)
 
     def _inside(self, name: str) -> tuple[str, ...]:
         top, *parts = name.removesuffix("/").split("/")
