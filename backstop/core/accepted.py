@@ -56,24 +56,22 @@ def accept(
     Only those whose places are `standing` use anything up: the others do not count already.
     `unspoken` are runs of which nothing can be said.
     """
-    known: set[int] = set()
-    if accepted.baseline is not None:
-        among = [divergences[place] for place in standing]
-        known = {standing[at] for at in baselines.met(accepted.baseline, among)}
-    left = [place for place in standing if place not in known]
-    rest = set(range(len(divergences))) - set(left)
+    among = [divergences[place] for place in standing]
+    met = set() if accepted.baseline is None else baselines.met(accepted.baseline, among)
+    rest = sorted(set(range(len(divergences))) - set(standing))
     covered, uses = waivers.apply(
         accepted.waivers,
-        [divergences[place] for place in left],
-        [divergences[place] for place in sorted(rest)],
+        among,
+        known=met,
+        tempered=[divergences[place] for place in rest],
         today=accepted.today,
         max_days=accepted.max_days,
     )
     return Acceptance(
-        known=frozenset(known),
-        waived={left[at]: waiver for at, waiver in covered.items()},
+        known=frozenset(standing[at] for at in met),
+        waived={standing[at]: waiver for at, waiver in covered.items()},
         waivers=(*uses, *_not_counted(accepted, divergences)),
-        baseline=_told(accepted, divergences, len(known), unspoken),
+        baseline=_told(accepted, divergences, len(met), unspoken),
     )
 
 

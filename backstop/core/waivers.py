@@ -6,7 +6,7 @@ is covered, so what a waiver covers never hangs on the order of findings or on o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from enum import StrEnum
@@ -127,49 +127,62 @@ class WaiverUse:
 def apply(
     waivers: Sequence[Waiver],
     standing: Sequence[Divergence],
-    tempered: Sequence[Divergence],
     *,
+    known: Collection[int],
+    tempered: Sequence[Divergence],
     today: date,
     max_days: int = MAX_DAYS,
 ) -> tuple[dict[int, Waiver], tuple[WaiverUse, ...]]:
     """Which of the `standing` findings are waived, by place, and what became of each waiver.
 
-    `tempered` findings do not count already, for another reason: they use up no waiver.
+    Those at the places `known` need no waiver, and count for what a waiver was agreed for all
+    the same: nothing that is accepted elsewhere makes a waiver reach further. `tempered`
+    findings do not count at all, and only keep a waiver that names them from being unused.
     """
     covered: dict[int, Waiver] = {}
     uses: list[WaiverUse] = []
     for waiver in waivers:
         places = [at for at, one in enumerate(standing) if waiver.matches(one)]
+        needed = [at for at in places if at not in known]
         others = sum(waiver.matches(one) for one in tempered)
-        use = _use(waiver, len(places), others, today=today, max_days=max_days)
-        uses.append(use)
-        if use.standing is Standing.USED:
-            for place in places:
-                covered.setdefault(place, waiver)
+        why = _withheld(waiver, len(places), today=today, max_days=max_days)
+        standing_now, note = why or _standing(bool(needed), bool(places or others))
+        is_used = standing_now is Standing.USED
+        if is_used:
+            covered.update((place, waiver) for place in needed if place not in covered)
+        uses.append(
+            WaiverUse(
+                waiver=waiver,
+                standing=standing_now,
+                matched=len(places) + others,
+                waived=len(needed) if is_used else 0,
+                note=note,
+            )
+        )
     return covered, tuple(uses)
 
 
-def _use(waiver: Waiver, found: int, others: int, *, today: date, max_days: int) -> WaiverUse:
-    broad = breadth(waiver, today=today, max_days=max_days)
-    waived = 0
+def _withheld(
+    waiver: Waiver, found: int, *, today: date, max_days: int
+) -> tuple[Standing, str] | None:
+    """Why a waiver waives nothing, whatever it names; None if it may."""
     if today > waiver.expires:
-        standing = Standing.EXPIRED
         note = f"expired on {waiver.expires}: it waives nothing; remove it, or agree anew"
-    elif broad is not None:
-        standing, note = Standing.TOO_BROAD, f"{broad}: it waives nothing"
-    elif found > waiver.count:
-        standing = Standing.EXCEEDED
+        return Standing.EXPIRED, note
+    if (broad := breadth(waiver, today=today, max_days=max_days)) is not None:
+        return Standing.TOO_BROAD, f"{broad}: it waives nothing"
+    if found > waiver.count:
         note = f"agreed for {waiver.count}, and {found} match: it waives none of them"
-    elif found:
-        standing, note, waived = Standing.USED, "", found
-    elif others:
-        standing = Standing.IDLE
-        note = "not needed: what it names does not count anyway"
-    else:
-        standing, note = Standing.UNUSED, "names nothing that was found: remove it"
-    return WaiverUse(
-        waiver=waiver, standing=standing, matched=found + others, waived=waived, note=note
-    )
+        return Standing.EXCEEDED, note
+    return None
+
+
+def _standing(needed: bool, met: bool) -> tuple[Standing, str]:  # noqa: FBT001  # two questions
+    if needed:
+        return Standing.USED, ""
+    if met:
+        return Standing.IDLE, "not needed: what it names does not count anyway"
+    return Standing.UNUSED, "names nothing that was found: remove it"
 
 
 def breadth(waiver: Waiver, *, today: date, max_days: int) -> str | None:
