@@ -45,9 +45,11 @@ class ReplayRequest:
     """Replay a version: `candidate` overrules the configured folder, `sandbox` the kind.
 
     `base` is the folder of the version that runs now, for a control run, or the checkout that
-    holds it; `base_is_checkout` says that it is one, whatever lies in it. `ancestors` finds a
-    ledger that the base's commit lacks. `sandbox` is a `SandboxKind`, `runtime` a `Runtime`.
-    Without `agent`, a configuration of one agent is meant.
+    holds it, or its folder of the configuration; `base_is_checkout` says that it is such a one,
+    whatever lies in it. `top` and `base_top` are where the two checkouts begin, found by what
+    lies in them where left out. `ancestors` finds a ledger that the base's commit lacks.
+    `sandbox` is a `SandboxKind`, `runtime` a `Runtime`. Without `agent`, a configuration of one
+    agent is meant.
     """
 
     config: Path
@@ -55,6 +57,8 @@ class ReplayRequest:
     candidate: Path | None = None
     base: Path | None = None
     base_is_checkout: bool = False
+    top: Path | None = None
+    base_top: Path | None = None
     ancestors: Ancestors | None = None
     sandbox: str | None = None
     runtime: str | None = None

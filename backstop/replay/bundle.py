@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import shutil
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,8 @@ _SOURCE: Final = Path(__file__).parents[1]
 _FOLDERS: Final = ("adk", "replay/harness")
 _FIRST_OF_CORE: Final = "canon"
 _CLOCK: Final = ("time_machine", "_time_machine")
+_PARSING: Final = threading.Lock()
+"""CPython 3.11 counts how deep its parser is for all threads together, and breaks at two."""
 
 
 def write_bundle(folder: Path) -> None:
@@ -30,6 +33,13 @@ def write_bundle(folder: Path) -> None:
 
     Raises `MissingExtra` if `time-machine` is not installed beside us.
     """
+    write_harness(folder)
+    for name in _CLOCK:
+        _copy_package(name, folder)
+
+
+def write_harness(folder: Path) -> None:
+    """Write the package `PACKAGE` alone: for an interpreter that has a clock of its own."""
     for part in _FOLDERS:
         for source in sorted((_SOURCE / part).glob("*.py")):
             _copy(source, folder / PACKAGE / part / source.name)
@@ -37,8 +47,6 @@ def write_bundle(folder: Path) -> None:
         _copy(_SOURCE / "core" / f"{name}.py", folder / PACKAGE / "core" / f"{name}.py")
     for package in ("", "adk", "core", "replay", "replay/harness"):
         (folder / PACKAGE / package / "__init__.py").touch()
-    for name in _CLOCK:
-        _copy_package(name, folder)
 
 
 def _core_modules() -> set[str]:
@@ -49,7 +57,8 @@ def _core_modules() -> set[str]:
         if name in found:
             continue
         found.add(name)
-        tree = ast.parse((_SOURCE / "core" / f"{name}.py").read_bytes())
+        with _PARSING:
+            tree = ast.parse((_SOURCE / "core" / f"{name}.py").read_bytes())
         waiting += [
             node.module
             for node in ast.walk(tree)

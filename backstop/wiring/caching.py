@@ -29,7 +29,7 @@ from backstop.gate.cached import Secret, blinded, key_of, seal, secret_from, uns
 from backstop.gate.request import GateRequest, SandboxKind
 from backstop.gate.touched import within_reach
 from backstop.replay.wire import ToolSeen
-from backstop.wiring.checkouts import inside, left_out, top_of
+from backstop.wiring.checkouts import inside, left_out, tops
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.replaying import Told
@@ -58,13 +58,15 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
 class ReplayCache:
     """Replays by all that they depend on. `remarks` say of each agent what came of it.
 
-    `day` is part of it: tags of images and ranges of packages come to mean something else in
-    time, so nothing is believed for longer than a day (UTC).
+    `tops` are where the checkouts of candidate and base begin. `day` is part of the key: tags
+    of images and ranges of packages come to mean something else in time, so nothing is
+    believed for longer than a day (UTC).
     """
 
     folder: Path
     secret: Secret
     day: date
+    tops: tuple[Path | None, Path | None]
     remarks: list[str] = field(default_factory=list)
 
     def get(self, job: Job, ledger: Ledger, play: Callable[[], Replays]) -> Replays:
@@ -115,8 +117,8 @@ class ReplayCache:
         return {
             "agent": job.agent.name,
             "ledger": ledger.digest,
-            "candidate": self._version(job, job.candidate),
-            "base": None if job.base is None else self._version(job, job.base),
+            "candidate": self._version(job, job.candidate, self.tops[0]),
+            "base": None if job.base is None else self._version(job, job.base, self.tops[1]),
             "configs": [_bytes_digest(Path(config.file)) for config in (job.config, ruling)],
             "judged with a base": job.base_config is not None,
             "sandbox": [kind.value, job.sandbox.runtime.value],
@@ -126,9 +128,8 @@ class ReplayCache:
             "day": self.day.isoformat(),
         }
 
-    def _version(self, job: Job, folder: Path) -> Json:
+    def _version(self, job: Job, folder: Path, top: Path | None) -> Json:
         """A version with everything that it may import from its checkout."""
-        top = top_of(folder, config=Path(job.config.file).name)
         place = None if top is None else inside(folder, top)
         if top is None or place is None:
             raise _NoKey(f"nobody knows where the checkout around {folder} begins")
@@ -148,7 +149,12 @@ def cache_of(request: GateRequest, day: date) -> ReplayCache | None:
     """
     if request.cache_dir is None or not request.cache_key:
         return None
-    return ReplayCache(folder=request.cache_dir, secret=secret_from(request.cache_key), day=day)
+    return ReplayCache(
+        folder=request.cache_dir,
+        secret=secret_from(request.cache_key),
+        day=day,
+        tops=tops(request.replay),
+    )
 
 
 class _NoKey(Exception):

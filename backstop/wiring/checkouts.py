@@ -47,19 +47,33 @@ def left_out(top: Path, *others: Path | None) -> Callable[[str], bool]:
     return without
 
 
+def tops(request: ReplayRequest) -> tuple[Path | None, Path | None]:
+    """Where the checkouts of head and base begin, as far as anybody knows."""
+    name = request.config.name
+    head = request.top or top_of(request.config.parent, config=name)
+    if request.base is None or request.base_top is not None:
+        return head, request.base_top
+    if not request.base_is_checkout:
+        return head, top_of(request.base, config=name)
+    # It has the configuration where the head has it.
+    below = None if head is None else inside(request.config.parent, head)
+    base = request.base.resolve()
+    if below is None or (not base.as_posix().endswith(f"/{below}") and below != "."):
+        return head, None
+    return head, base.parents[len(Path(below).parts) - 1] if below != "." else base
+
+
 def changes(request: ReplayRequest, cache: Path | None) -> dict[str, str] | str:
     """Why each agent that the change concerns is concerned, by name; or why nobody can tell.
 
-    The change is from the checkout `request.base` to the one that holds the configuration.
+    The change is from the checkout of `request.base` to the one that holds the configuration.
     """
+    head, base = tops(request)
     if request.base is None:
         return "no base is named"
-    name = request.config.name
-    head = top_of(request.config.parent, config=name)
-    base = request.base if request.base_is_checkout else top_of(request.base, config=name)
     if head is None or base is None:
         return f"nobody knows where the checkout around {request.base} begins"
-    theirs = base / request.config.resolve().relative_to(head)
+    theirs = base / request.config.resolve().relative_to(head.resolve())
     if not theirs.is_file() or theirs.samefile(request.config):
         return "the base is no checkout of its own with a configuration"
     try:

@@ -62,11 +62,12 @@ def configured(request: ReplayRequest) -> tuple[Config, Config | None]:
     config = load(request.config)
     if request.base is None:
         return config, None
+    if request.base_is_checkout:
+        file = request.base / request.config.name
+        # Without a configuration Backstop is new there, and so is every agent.
+        return config, load(file) if file.is_file() else replace(config, agents={})
     found = find_beside(request.base, name=request.config.name, other_than=request.config)
-    if found is not None:
-        return config, load(found)
-    # A checkout without a configuration: Backstop is new there, and so is every agent.
-    return config, replace(config, agents={}) if request.base_is_checkout else None
+    return config, None if found is None else load(found)
 
 
 def judged(

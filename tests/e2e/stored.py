@@ -13,12 +13,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from backstop.clock import SystemClock
-from backstop.core.events import EffectClaimed, EffectResolved, Header
+from backstop.core.events import EffectClaimed, EffectResolved, Event, Header
 from backstop.core.lifecycle import move_of
 from backstop.ports import Claim, Settlement, Stamped, Store
 from backstop.wiring.pulling import pull
@@ -31,9 +31,14 @@ ROOT = Path(__file__).parents[2]
 def told(url: str, story: str) -> Store:
     """Tell a story of `tests.dsl` into the store at `url`, which is given back open."""
     source = scenario(story)
-    store = open_store(url, header=source.header)
+    return filled(url, source.header, source.events)
+
+
+def filled(url: str, header: Header, events: Iterable[Event]) -> Store:
+    """Do in the store at `url`, which is given back open, what these events tell of."""
+    store = open_store(url, header=header)
     claims: dict[str, Claim] = {}
-    for event in source.events:
+    for event in events:
         if isinstance(event, EffectClaimed):
             answer = store.claim(event)
             assert isinstance(answer, Claim), answer
