@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from backstop.core.canon import Json, canonical
-from backstop.core.divergence import Divergence, Half, Kind
+from backstop.core.divergence import Divergence, Kind
 
 MAX_DAYS: Final = 90
 """How many days ahead a waiver may expire, where nothing else is configured."""
@@ -28,12 +28,31 @@ class ByFingerprint:
 
     fingerprint: str
 
+    @property
+    def about(self) -> str:
+        """The fingerprint."""
+        return self.fingerprint
+
+    def meets(self, divergence: Divergence) -> bool:
+        """Is it the finding's own?"""
+        return divergence.fingerprint == self.fingerprint
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByKey:
     """The findings on calls with this stored key, recorded or asked for; ``*`` is any text."""
 
     key: str
+
+    @property
+    def about(self) -> str:
+        """The pattern."""
+        return f"key {self.key}"
+
+    def meets(self, divergence: Divergence) -> bool:
+        """Does a call of the finding have such a key?"""
+        sides = (divergence.recorded, divergence.intended)
+        return any(side is not None and fits(self.key, side.key) for side in sides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +66,25 @@ class ByCall:
     tool: str
     run: str = "*"
     args: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def about(self) -> str:
+        """Tool, names of arguments, and run."""
+        where = f" in run {self.run}" if self.run != "*" else ""
+        return f"{self.tool}({', '.join(sorted(self.args))}){where}"
+
+    def meets(self, divergence: Divergence) -> bool:
+        """Is the call that would go out, or else the recorded one, such a call?"""
+        side = divergence.intended or divergence.recorded
+        return (
+            side is not None
+            and fits(self.tool, side.tool)
+            and fits(self.run, side.run)
+            and all(
+                name in side.args and fits(pattern, _text(side.args[name]))
+                for name, pattern in self.args.items()
+            )
+        )
 
 
 Names: TypeAlias = ByFingerprint | ByKey | ByCall
@@ -73,28 +111,11 @@ class Waiver:
     @property
     def about(self) -> str:
         """What it names, in one line: names of arguments, never their values."""
-        match self.names:
-            case ByFingerprint(fingerprint=fingerprint):
-                return fingerprint
-            case ByKey(key=key):
-                return f"key {key}"
-            case ByCall(tool=tool, run=run, args=args):
-                where = f" in run {run}" if run != "*" else ""
-                return f"{tool}({', '.join(sorted(args))}){where}"
+        return self.names.about
 
     def matches(self, divergence: Divergence) -> bool:
         """Does it name this finding? Says nothing of expiry, breadth or count."""
-        if self.kind is not None and divergence.kind is not self.kind:
-            return False
-        match self.names:
-            case ByFingerprint(fingerprint=fingerprint):
-                return divergence.fingerprint == fingerprint
-            case ByKey(key=key):
-                sides = (divergence.recorded, divergence.intended)
-                return any(side is not None and fits(key, side.key) for side in sides)
-            case ByCall() as call:
-                side = divergence.intended or divergence.recorded
-                return side is not None and _is_of(call, side)
+        return self.kind in {None, divergence.kind} and self.names.meets(divergence)
 
 
 class Standing(StrEnum):
@@ -231,17 +252,6 @@ def fits(pattern: str, text: str) -> bool:
             return False
         at = found + len(part)
     return len(text) - at >= len(rest[-1]) and text.endswith(rest[-1])
-
-
-def _is_of(call: ByCall, side: Half) -> bool:
-    return (
-        fits(call.tool, side.tool)
-        and fits(call.run, side.run)
-        and all(
-            name in side.args and fits(pattern, _text(side.args[name]))
-            for name, pattern in call.args.items()
-        )
-    )
 
 
 def _text(value: Json) -> str:
