@@ -13,9 +13,13 @@ from backstop import __version__
 from backstop.action.inputs import Inputs
 from backstop.adapters.github.client import GitHub
 from backstop.adapters.github.event import Event
+from backstop.core.verdict import Verdict
+from backstop.gate.request import Judgement
+from backstop.reports.carried import Carried
 from backstop.reports.context import CommentContext, Place
 from backstop.wiring.action import Ground, Rules
 
+CONFIG: Final = PurePosixPath("backstop.yaml")
 _MAX_ID: Final = 64
 _DIGITS: Final = 8
 
@@ -29,7 +33,8 @@ class Known:
     github: GitHub | None = None
     ground: Ground = field(default_factory=Ground)
     rules: Rules = field(default_factory=Rules)
-    ledgers: Mapping[str, str] = field(default_factory=dict)
+    judgement: Judgement | None = None
+    carried: tuple[Carried, ...] = ()
 
 
 def config_id(config: PurePosixPath, agent: str | None) -> str:
@@ -45,12 +50,18 @@ def config_id(config: PurePosixPath, agent: str | None) -> str:
     return f"{plain[: _MAX_ID - _DIGITS - 1].strip('-')}-{digest}"
 
 
+def id_of(inputs: Inputs | None) -> str:
+    """The `config_id` of a step; that of the defaults where its inputs could not be read."""
+    return config_id(CONFIG, None) if inputs is None else config_id(inputs.config, inputs.agent)
+
+
 def context_of(environment: Mapping[str, str], known: Known) -> CommentContext:
     """Everything that is known; a step that fails early knows little."""
     event, inputs, rules = known.event, known.inputs, known.rules
-    config = PurePosixPath("backstop.yaml") if inputs is None else inputs.config
+    judgement = known.judgement or Judgement(verdict=Verdict(agents=()))
+    told = {one.agent for one in known.carried}
     return CommentContext(
-        config_id=config_id(config, None if inputs is None else inputs.agent),
+        config_id=id_of(inputs),
         run=0 if event is None else event.run,
         attempt=1 if event is None else event.attempt,
         head="" if event is None else event.head_sha,
@@ -58,14 +69,16 @@ def context_of(environment: Mapping[str, str], known: Known) -> CommentContext:
         run_url="" if event is None else event.run_url,
         report="" if event is None else event.run_url,
         docs=_docs(environment),
-        config=str(config),
+        config=str(CONFIG if inputs is None else inputs.config),
         sandbox="" if inputs is None else inputs.runtime.value,
         fail_on=rules.fail_on if inputs is None or inputs.fail_on is None else inputs.fail_on,
         show_values=inputs is not None and inputs.show_values,
-        ledgers=known.ledgers,
+        ledgers=judgement.ledgers,
         paths=rules.paths,
         base_paths=rules.base_paths,
         notes=(*rules.edits, *known.ground.notes),
+        untouched=tuple(name for name in judgement.carried if name not in told),
+        carried=known.carried,
         versions={"backstop": __version__},
         places={name: Place(file=f"{path}/agent.py") for name, path in rules.paths.items()},
     )

@@ -24,19 +24,33 @@ _COUNTED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The gate has answered."""
+    """The gate has answered, on all agents but those that the change leaves alone (G09)."""
 
     judgement: Judgement
 
     @property
     def verdict(self) -> Verdict:
-        """The answer."""
-        return self.judgement.verdict
+        """The answer on what was judged; what was carried forward says nothing anew."""
+        carried = self.judgement.carried
+        agents = self.judgement.verdict.agents
+        return Verdict(agents=tuple(agent for agent in agents if agent.agent not in carried))
 
     @property
     def exit_code(self) -> int:
         """The verdict's."""
-        return self.verdict.exit_code
+        return self.judgement.verdict.exit_code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotApplicable:
+    """The change touches no agent: the check passes at once instead of waiting for ever (G20)."""
+
+    judgement: Judgement
+
+    @property
+    def exit_code(self) -> int:
+        """That of the verdicts that go on to hold."""
+        return self.judgement.verdict.exit_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +67,14 @@ class Failed:
         return Failed(slug=error.slug, message=str(error), exit_code=error.exit_code or 2)
 
 
-Outcome: TypeAlias = Judged | Failed
+Outcome: TypeAlias = Judged | NotApplicable | Failed
+
+
+def outcome_of(judgement: Judgement) -> Judged | NotApplicable:
+    """What a judgement comes to."""
+    if judgement.is_applicable:
+        return Judged(judgement=judgement)
+    return NotApplicable(judgement=judgement)
 
 
 def outputs_of(outcome: Outcome, *, report_path: str) -> dict[str, str]:
@@ -67,20 +88,25 @@ def outputs_of(outcome: Outcome, *, report_path: str) -> dict[str, str]:
         case Failed():
             nothing = dict.fromkeys((*_COUNTED.values(), "coverage", "verdict-digest"), "")
             return {"decision": ERROR, **told, **nothing}
+        case NotApplicable():
+            return _told(outcome.judgement.verdict, told)
         case Judged():
-            agents = outcome.verdict.agents
-            compared, total = compared_of(outcome.verdict)
-            counts = {
-                name: str(sum(agent.counts.get(kind.lower(), 0) for agent in agents))
-                for kind, name in _COUNTED.items()
-            }
-            return {
-                "decision": outcome.verdict.decision.value,
-                **told,
-                **counts,
-                "coverage": f"{compared}/{total}",
-                "verdict-digest": digest_of(outcome.verdict),
-            }
+            return _told(outcome.verdict, told)
+
+
+def _told(verdict: Verdict, told: dict[str, str]) -> dict[str, str]:
+    compared, total = compared_of(verdict)
+    counts = {
+        name: str(sum(agent.counts.get(kind.lower(), 0) for agent in verdict.agents))
+        for kind, name in _COUNTED.items()
+    }
+    return {
+        "decision": verdict.decision.value,
+        **told,
+        **counts,
+        "coverage": f"{compared}/{total}",
+        "verdict-digest": digest_of(verdict),
+    }
 
 
 def compared_of(verdict: Verdict) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from backstop.action.inputs import InputError, within
-from backstop.action.outcome import Failed, Judged, Outcome
+from backstop.action.outcome import Failed, Judged, NotApplicable, Outcome
 from backstop.core.canon import Json
 from backstop.core.literal import literal
 from backstop.reports.document import document
@@ -56,8 +56,11 @@ def write_report(
 
 def _data(outcome: Outcome, *, show_values: bool) -> Mapping[str, str]:
     match outcome:
-        case Judged():
-            told = document(outcome.verdict, timing_ms=outcome.judgement.timing_ms)
+        case Judged(judgement=judgement):
+            told = document(outcome.verdict, timing_ms=judgement.timing_ms)
+            return {VERDICT: _json(told if show_values else masked(told))}
+        case NotApplicable(judgement=judgement):
+            told = document(judgement.verdict, timing_ms=judgement.timing_ms)
             return {VERDICT: _json(told if show_values else masked(told))}
         case Failed():
             said: dict[str, Json] = {

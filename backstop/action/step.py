@@ -5,15 +5,16 @@ Whatever happens, every place is told before the step ends: a required check alw
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, TextIO
 
-from backstop.action.context import Known, context_of
+from backstop.action.context import Known, context_of, id_of
 from backstop.action.inputs import PREFIX, Inputs, parse, within
-from backstop.action.outcome import Failed, Judged, Outcome
+from backstop.action.outcome import Failed, Judged, NotApplicable, Outcome, outcome_of
 from backstop.action.telling import Places, tell
 from backstop.adapters.github.client import GitHub
 from backstop.adapters.github.comments import Comments
@@ -22,6 +23,8 @@ from backstop.adapters.github.retrying import Pacing
 from backstop.adapters.github.runner import Runner
 from backstop.errors import BackstopError
 from backstop.gate.request import GateRequest, ReplayRequest
+from backstop.reports.carried import carry_forward
+from backstop.reports.comment import marker
 from backstop.wiring.action import DEPLOYS, ground_of, judged, rules_of
 from backstop.wiring.faults import as_ours
 
@@ -45,8 +48,10 @@ def run(environment: Mapping[str, str], out: TextIO, *, chance: Callable[[], str
     known = Known()
     with ExitStack() as stack:
         outcome = _outcome(environment, known, runner, stack)
-        context = context_of(environment, known)
-        tell(outcome, context, _places(environment, known, runner))
+        places = _places(environment, known, runner)
+        with contextlib.suppress(BackstopError):  # what cannot be read is not carried, no more
+            _remember(known, places.comments)
+        tell(outcome, context_of(environment, known), places)
     return outcome.exit_code
 
 
@@ -80,7 +85,7 @@ def _gated(
     *,
     workspace: Path,
     scratch: Path,
-) -> Judged:
+) -> Judged | NotApplicable:
     config = within(workspace, inputs.config)
     named = None if inputs.base is None else within(workspace, inputs.base)
     known.ground = ground = ground_of(
@@ -102,10 +107,28 @@ def _gated(
         fail_on=inputs.fail_on,
         allow_empty=inputs.allow_empty,
         subtract=event.kind not in DEPLOYS,
+        changed_only=_changed_only(inputs, event) and base is not None,
+        cache_dir=None if inputs.cache_dir is None else within(workspace, inputs.cache_dir),
+        cache_key=inputs.cache_secret or None,
     )
-    judgement = judged(request, root=workspace)
-    known.ledgers = judgement.ledgers
-    return Judged(judgement=judgement)
+    known.judgement = judged(request, root=workspace)
+    return outcome_of(known.judgement)
+
+
+def _changed_only(inputs: Inputs, event: Event) -> bool:
+    """Unless the workflow says otherwise, a change is asked about what it touches (G09)."""
+    return event.kind not in DEPLOYS if inputs.changed_only is None else inputs.changed_only
+
+
+def _remember(known: Known, comments: Comments | None) -> None:
+    """Look up what the comment said of the agents that were carried forward."""
+    names = () if known.judgement is None else known.judgement.carried
+    if not names or comments is None:
+        return
+    said = comments.previous(marker(id_of(known.inputs)))
+    if isinstance(said, str):
+        found = (carry_forward(said, name) for name in names)
+        known.carried = tuple(one for one in found if one is not None)
 
 
 def _workspace(environment: Mapping[str, str]) -> Path:

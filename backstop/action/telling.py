@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from backstop.action.inputs import Inputs
-from backstop.action.outcome import Failed, Judged, Outcome, compared_of, outputs_of
+from backstop.action.outcome import (
+    Failed,
+    Judged,
+    NotApplicable,
+    Outcome,
+    compared_of,
+    outputs_of,
+)
 from backstop.action.reporting import write_report
 from backstop.adapters.github.client import Denied
 from backstop.adapters.github.comments import Comments, Outrun, When
@@ -19,15 +26,24 @@ from backstop.adapters.github.runner import Level, Runner
 from backstop.core.verdict import Verdict
 from backstop.reports.annotations import Annotation, annotations_of, error_annotation
 from backstop.reports.body import State, state_of
-from backstop.reports.comment import marker, render_comment, render_error
+from backstop.reports.comment import (
+    marker,
+    render_comment,
+    render_error,
+    render_not_applicable,
+)
 from backstop.reports.context import CommentContext
 from backstop.reports.escape import plain, public
-from backstop.reports.summary import render_error_summary, render_summary
+from backstop.reports.summary import (
+    render_error_summary,
+    render_not_applicable_summary,
+    render_summary,
+)
 from backstop.wiring.faults import as_ours
 
 TITLE: Final = "Backstop"
 _REASONS: Final = 20
-_QUIET: Final = frozenset({State.PASSED, State.EMPTY, State.NOT_APPLICABLE})
+_QUIET: Final = frozenset({State.PASSED, State.EMPTY})
 
 Result = TypeVar("Result")
 
@@ -85,6 +101,9 @@ def _lines(outcome: Outcome) -> Iterator[str]:
     match outcome:
         case Failed():
             yield f"error[{outcome.slug}]: {outcome.message}"
+        case NotApplicable():
+            yield "Not applicable: this change touches no agent."
+            yield from outcome.judgement.remarks
         case Judged():
             yield headline(outcome.verdict)
             for agent in outcome.verdict.agents:
@@ -120,6 +139,8 @@ def _annotations_of(outcome: Outcome, context: CommentContext) -> tuple[Annotati
     match outcome:
         case Failed():
             return (error_annotation(outcome.slug, outcome.message, context),)
+        case NotApplicable():
+            return ()
         case Judged():
             return annotations_of(outcome.verdict, context)
 
@@ -130,6 +151,8 @@ def _summary_of(outcome: Outcome, context: CommentContext) -> str:
             return render_error_summary(
                 outcome.slug, outcome.message, context, exit_code=outcome.exit_code
             )
+        case NotApplicable():
+            return render_not_applicable_summary(context)
         case Judged():
             return render_summary(outcome.verdict, context)
 
@@ -173,12 +196,20 @@ def _comment_of(outcome: Outcome, context: CommentContext) -> str:
     match outcome:
         case Failed():
             return render_error(outcome.slug, outcome.message, context, exit_code=outcome.exit_code)
+        case NotApplicable():
+            return render_not_applicable(context)
         case Judged():
             return render_comment(outcome.verdict, context)
 
 
 def _is_finding(outcome: Outcome) -> bool:
-    return isinstance(outcome, Failed) or state_of(outcome.verdict) not in _QUIET
+    match outcome:
+        case Failed():
+            return True
+        case NotApplicable():
+            return False
+        case Judged():
+            return state_of(outcome.verdict) not in _QUIET
 
 
 def _say_denied(denied: Denied, places: Places) -> None:

@@ -49,6 +49,7 @@ class Step:
     socket: Path | None = None
     run_number: int = 7
     run_attempt: int = 1
+    run_id: int = 4242
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +149,15 @@ class Desk:
         translated = {name: self._inside(value) for name, value in said.items()}
         return translated | {"RUNNER_WORKSPACE": str(self.workspace.parent)}
 
+    def here(self, step: Step) -> dict[str, str]:
+        """The variables with the paths of this machine: for a step without a container."""
+        found = self.environment(step)
+        for name, value in found.items():
+            for host, inside in self.mounts:
+                if value == inside or value.startswith(f"{inside}/"):
+                    found[name] = str(host) + value[len(inside) :]
+        return found
+
     def ended(self, code: int, raw: str) -> Ended:
         """What the runner takes from the step's files and output."""
         return Ended(
@@ -189,7 +199,7 @@ def _variables(step: Step) -> dict[str, str]:
         "GITHUB_REPOSITORY_ID": "2",
         "GITHUB_REPOSITORY_OWNER": REPOSITORY.partition("/")[0],
         "GITHUB_RUN_ATTEMPT": str(step.run_attempt),
-        "GITHUB_RUN_ID": "4242",
+        "GITHUB_RUN_ID": str(step.run_id),
         "GITHUB_RUN_NUMBER": str(step.run_number),
         "GITHUB_SERVER_URL": "https://github.com",
         "GITHUB_SHA": step.sha,

@@ -1,0 +1,93 @@
+"""A repository on a GitHub on loopback, and a change to it that the action runs on."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from backstop.action.step import run
+from tests.action_runner import events
+from tests.action_runner.runner import Desk, Ended, Step
+from tests.action_runner.specimen import LEDGER, lay_out
+from tests.github.fake import TOKEN, FakeGitHub
+
+_WORDS: Final = count()
+
+
+def run_here(step: Step, folder: Path) -> Ended:
+    """The step in this process, with the paths of this machine."""
+    desk = Desk.at(folder, step)
+    out = io.StringIO()
+    code = run(desk.here(step), out, chance=lambda: f"an-unguessable-word-{next(_WORDS)}")
+    return desk.ended(code, out.getvalue())
+
+
+@dataclass(slots=True)
+class Town:
+    """A repository on the fake, and a checkout of a change to it."""
+
+    github: FakeGitHub
+    root: Path
+    base: str = ""
+    head: Path = Path()
+    runs: int = 0
+
+    def set_up(self, *, base: str = "v1", head: str = "v3") -> None:
+        """Commit `base` to the fake, and check `head` out."""
+        self.base = self.github.commit_folder(lay_out(self.root / "base", base))
+        self.head = lay_out(self.root / "head", head)
+
+    def forget(self) -> None:
+        """The change deletes the ledger: no pass, and found so without a replay."""
+        (self.head / LEDGER).unlink()
+
+    def touch(self) -> None:
+        """The change moves packages about, which concerns every agent, and changes none."""
+        with (self.head / "requirements.txt").open("a") as file:
+            file.write("# reviewed\n")
+
+    def move_on(self, head: str) -> None:
+        """The same pull request with another head."""
+        shutil.rmtree(self.head)
+        lay_out(self.head, head)
+
+    def step(self, event_name: str = "pull_request", **more: Any) -> Step:
+        """A run of the action on the change."""
+        head = self.github.commit_folder(self.head, self.base)
+        told = {
+            "pull_request": events.pull_request(base=self.base, head=head),
+            "merge_group": events.merge_group(base=self.base, head=head),
+            "push": events.push(before=self.base, after=head),
+            "workflow_dispatch": events.workflow_dispatch(),
+        }
+        inputs = {"runtime": "none", "github-token": TOKEN, **more.pop("inputs", {})}
+        return replace(
+            Step(
+                workspace=self.head,
+                event_name=event_name,
+                event=told[event_name],
+                api_url=self.github.url,
+                sha=head,
+                inputs=inputs,
+                run_id=100 + self.runs,
+            ),
+            **more,
+        )
+
+    def run(self, event_name: str = "pull_request", **more: Any) -> Ended:
+        """Run the action on the change."""
+        self.runs += 1
+        return run_here(self.step(event_name, **more), self.root / f"run-{self.runs}")
+
+    @property
+    def comments(self) -> list[str]:
+        return [comment.body for comment in self.github.under(events.NUMBER)]
+
+
+def rows(text: str, kind: str) -> int:
+    """How many rows of the table of findings are of a kind."""
+    return sum(f"**[{kind}]" in line for line in text.splitlines() if line.startswith("|"))
