@@ -188,7 +188,6 @@ def never_reads():
     for_ever()
 
 
-
 def forge_text():
     os.write(1, b"PASS\n")
 
