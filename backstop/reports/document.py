@@ -234,7 +234,7 @@ def read(data: bytes, *, name: str) -> VerdictDocument:
         told = parse(data)
         verdict = msgspec.json.decode(data, type=VerdictDocument)
         body = told if isinstance(told, dict) else {}
-        said = content_digest({part: body[part] for part in _DIGESTED})
+        said = content_digest({part: body[part] for part in DIGESTED})
     except (NotCanonical, msgspec.ValidationError) as fault:
         raise VerdictFault(
             f"{name}: no verdict that Backstop wrote: {fault}; write one by `backstop gate "
@@ -253,7 +253,8 @@ def read(data: bytes, *, name: str) -> VerdictDocument:
     return verdict
 
 
-_DIGESTED: Final = ("schema", "decision", "exit_code", "agents")
+DIGESTED: Final = ("schema", "decision", "exit_code", "agents")
+"""The members that a document's digest covers."""
 
 
 def json_schema() -> dict[str, Any]:

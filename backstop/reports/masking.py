@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from backstop.core.canon import Json
+from backstop.core.verdict import content_digest
+from backstop.reports.document import DIGESTED
 from backstop.reports.escape import public
 
 HIDDEN: Final = "(not shown)"
-VALUES: Final = "values"
-"""The member that a masked document has, and a whole one has not; it says `HIDDEN`."""
+OF: Final = "masked_of"
+"""The member that a masked document has, and a whole one has not: the verdict's own digest."""
 
 _ARGUMENTS: Final = "args"
 _EXACT: Final = frozenset({"key", "fingerprint", "digest", "schema"})
@@ -19,11 +21,11 @@ _EXACT: Final = frozenset({"key", "fingerprint", "digest", "schema"})
 def masked(document: dict[str, Json]) -> dict[str, Json]:
     """`document` with no value of any argument, and no secret that a name or a reason holds.
 
-    Its digest stays that of the verdict itself, so it is named alike everywhere.
+    Its digest is its own, so that it can be read as any other; `OF` names the verdict's.
     """
-    hidden = _masked(document)
-    assert isinstance(hidden, dict)  # noqa: S101  # an object stays one
-    return {**hidden, VALUES: HIDDEN}
+    hidden = {name: _masked(value, name) for name, value in document.items()}
+    digest = content_digest({name: hidden[name] for name in DIGESTED})
+    return {**hidden, "digest": digest, OF: document["digest"]}
 
 
 def _masked(value: Json, name: str = "") -> Json:
