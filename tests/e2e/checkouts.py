@@ -13,6 +13,7 @@ import msgspec
 from backstop.core.declaration import Declaration
 from backstop.core.sealing import seal_lines
 from backstop.gate.request import GateRequest, Judgement, ReplayRequest
+from backstop.replay.service import Progress
 from backstop.wiring.gating import gate
 from tests.e2e.studio import Studio, called, said
 
@@ -64,9 +65,9 @@ class Repository:
         assert old in text
         self.write(path, text.replace(old, new))
 
-    def gate(self, **options: Any) -> Judgement:
+    def gate(self, *, progress: Progress | None = None, **options: Any) -> Judgement:
         """The judgement on the head, with the base as its base."""
-        return gate(self.request(**options))
+        return gate(self.request(**options), progress=progress)
 
     def request(self, **options: Any) -> GateRequest:
         """What is asked of the gate; options of the replay go there."""
