@@ -69,7 +69,7 @@ def waive(asked: Asked, *, config: Path, now: datetime) -> str:
         count=_count(asked.count),
     )
     text = text_of(file, missing="write it") if file.exists() else ""
-    for one in waivers_file.loads(text, name=str(file)) if text.strip() else ():
+    for one in waivers_file.loads(text, name=str(file)):
         if one.names == waiver.names and today <= one.expires:
             raise UsageError(
                 f"{plain(str(file.parent / one.place))}: waives {finding.fingerprint} already, "

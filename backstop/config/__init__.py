@@ -159,16 +159,13 @@ def loads(text: str, *, name: str, root: Path) -> Config:
     ``config-syntax``, ``config-unknown-key``, ``config-value``.
     """
     document = parse(text, name=name)
+    if document.value is None:
+        raise ConfigError(f"{name}: is empty; it needs `version: 1` and `agents`")
     try:
         # Through JSON: there, pydantic's strict mode takes a list for a tuple and nothing else.
         model = ConfigModel.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
-        raise explained(
-            error,
-            document,
-            needs="`version: 1` and `agents`",
-            schema="docs/config.schema.json",
-        ) from error
+        raise explained(error, document, schema="docs/config.schema.json") from error
     return Config(
         file=name,
         agents={key: _agent(key, agent, root) for key, agent in model.agents.items()},

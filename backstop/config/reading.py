@@ -41,13 +41,8 @@ def text_of(path: Path, *, missing: str) -> str:
         ) from error
 
 
-def explained(
-    error: ValidationError, document: Document, *, needs: str, schema: str
-) -> ConfigError:
-    """The first fault of a validation, in one line.
-
-    `needs` says what an empty file lacks, `schema` which page tells the form.
-    """
+def explained(error: ValidationError, document: Document, *, schema: str) -> ConfigError:
+    """The first fault of a validation, in one line; `schema` is the page that tells the form."""
     faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
     fault = faults[0]
     # A union tells every branch's fault; the path without branch names is where it stands.
@@ -62,8 +57,6 @@ def explained(
             f"{document.at(place)}: unknown key {spot!r}; correct its spelling or remove it{more}",
             slug="config-unknown-key",
         )
-    if document.value is None:
-        return ConfigError(f"{document.name}: is empty; it needs {needs}")
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "too_short":
         message = "is empty; it needs at least one entry"

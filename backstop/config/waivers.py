@@ -118,18 +118,15 @@ def loads(text: str, *, name: str) -> tuple[Waiver, ...]:
     """
     document = parse(text, name=name)
     value = document.value
+    if value is None:  # nothing but comments
+        return ()
     if isinstance(value, dict) and value.get("waivers", ()) is None:
         # What is left when the last one was taken out by hand.
         value = {**value, "waivers": []}
     try:
         model = WaiversModel.model_validate_json(json.dumps(value))
     except ValidationError as error:
-        raise explained(
-            error,
-            document,
-            needs="`version: 1` and `waivers`",
-            schema="docs/waivers.md",
-        ) from error
+        raise explained(error, document, schema="docs/waivers.md") from error
     return tuple(_waiver(one, document, at) for at, one in enumerate(model.waivers))
 
 
