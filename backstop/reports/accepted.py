@@ -38,7 +38,7 @@ def known_line(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
                 f"**{count_of(known, 'known finding')}** of the baseline of "
                 f"{spelling.words(baseline.date)}{by} ({held:,} in it) would block otherwise."
             )
-            yield f"{told} {gone:,} are gone: shrink it." if gone else told
+            yield f"{told} No longer found: {gone:,}; shrink it." if gone else told
         case None:
             return
 
@@ -46,7 +46,7 @@ def known_line(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
 def to_mend(agent: AgentVerdict, spelling: Spelling) -> list[str]:
     """Waivers that waive nothing, or are not as they should be."""
     lines = [
-        f"waiver {spelling.name(use.waiver.about)}: {spelling.words(use.note)}"
+        f"waiver {spelling.digest(use.waiver.about)}: {spelling.words(use.note)}"
         for use in agent.waivers
         if use.note
     ]
@@ -68,6 +68,6 @@ def _waiver(use: WaiverUse, spelling: Spelling) -> str:
     kind = f"{waiver.kind.value} " if waiver.kind is not None else ""
     done = f"waives {use.waived:,}" if use.waived else "waives nothing"
     return (
-        f"{done}: {kind}{spelling.name(waiver.about)}, until {waiver.expires}, "
+        f"{done}: {kind}{spelling.digest(waiver.about)}, until {waiver.expires}, "
         f"by {spelling.name(waiver.author)}: {spelling.name(waiver.reason, _REASON)}"
     )

@@ -68,8 +68,8 @@ class State(Enum):
 _NEXT: Final[Mapping[State, str]] = {
     State.BLOCKED: "do not deploy this version. See the findings again on your machine:",
     State.WARNED: "nothing blocks. Look at each finding before this version ships:",
-    State.PASSED: "nothing blocks, this version may ship. The same on your machine:",
-    State.EMPTY: "this pass says nothing about the version. Record runs, then gate again:",
+    State.PASSED: "nothing blocks, this version may ship.",
+    State.EMPTY: "this pass says nothing about the version. Record runs, then gate again.",
     State.INCONCLUSIVE: "remove what is missing, or allow it in the policy, and run again:",
 }
 
@@ -107,7 +107,7 @@ def body_of(verdict: Verdict, context: CommentContext, limits: Limits, digest: s
     if several:
         top += _overview(agents, context, limits.room // 6)
     bottom = [_next(state, agents, context), _footer(context, verdict, digest)]
-    carried = fitting((_carried(one, context) for one in context.carried), limits.room // 6, gap=2)
+    carried = fitting(_carried(context), limits.room // 6, gap=2)
     told = [
         Section(agent=agent, context=context, limits=limits, headed=several)
         for agent in agents
@@ -183,7 +183,14 @@ def _that_fit(sizes: Sequence[int], room: int) -> int:
     return sum(1 for _ in itertools.takewhile(lambda so_far: so_far <= room, sums))
 
 
-def _carried(carried: Carried, context: CommentContext) -> str:
+def _carried(context: CommentContext) -> Iterator[str]:
+    """What an earlier comment said of agents that this change does not touch."""
+    for one in context.carried:
+        if one.agent in context.untouched:
+            yield _as_of(one, context)
+
+
+def _as_of(carried: Carried, context: CommentContext) -> str:
     spelling = spelling_of(context)
     when = f"as of {spelling.html(carried.head[:7])}" if carried.head else "earlier"
     summary = (
@@ -209,6 +216,8 @@ def _carried(carried: Carried, context: CommentContext) -> str:
 
 def _next(state: State, agents: Sequence[AgentVerdict], context: CommentContext) -> str:
     first = f"**Next:** {_NEXT[state]}"
+    if state in {State.PASSED, State.EMPTY}:
+        return first
     parts = [first, shell(*_commands(agents, context))]
     if state is State.BLOCKED:
         parts.append("A finding that is meant can be waived: its fold above holds the command.")
@@ -216,6 +225,8 @@ def _next(state: State, agents: Sequence[AgentVerdict], context: CommentContext)
 
 
 def _commands(agents: Sequence[AgentVerdict], context: CommentContext) -> Iterator[str]:
+    # A good agent beside a bad one need not be looked at again.
+    agents = [agent for agent in agents if agent.judged or agent.why] or agents
     based = bool(context.base) and any(agent.agent in context.base_paths for agent in agents)
     if based:
         yield f"git worktree add --detach ../backstop-base {shlex.quote(context.base)}"
@@ -281,7 +292,6 @@ def error_body(
         told = fenced("\n".join(spelling.line(line, _LOG_LINE) for line in _end_of(log)))
         parts.append(details("The end of its output", told))
     parts.append(f"**Next:** mend what the line above names{_explained(explained, name)}.")
-    parts += [_carried(one, context) for one in context.carried[:_MAX_CARRIED]]
     return "\n\n".join(part for part in (*parts, _footer(context)) if part)
 
 
@@ -298,7 +308,7 @@ def not_applicable_body(
         f"Compared **0 runs**{_at(context)}: this change touches no agent{listed}.",
         "Nothing was judged; this is neither a pass nor a fault.",
         *_notes(context),
-        *(_carried(one, context) for one in context.carried[:_MAX_CARRIED]),
+        *itertools.islice(_carried(context), _MAX_CARRIED),
         _footer(context, verdict, digest),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -91,7 +91,7 @@ def _read(line: str) -> Carried | None:
         return None
     try:
         carried = msgspec.json.decode(line[len(_PREFIX) : -len(_SUFFIX)], type=Carried)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError):
         return None
     return carried if state_line(carried) == line else None
 

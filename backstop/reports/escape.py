@@ -48,7 +48,7 @@ def brief(text: str, limit: int) -> str:
     return _cut(plain(text, limit=limit), limit)
 
 
-_PARTIAL: Final = re.compile(r"\\\\(u(\{[0-9a-f]*)?)?$")
+_PARTIAL: Final = re.compile(r"\\(u(\{[0-9a-f]*)?)?$")
 _IN_SPAN: Final = str.maketrans({"`": "\\u{60}", "|": "\\u{7c}"})
 _AT_EDGE: Final = (" ", "$")
 _BLANK: Final = "`(blank)`"

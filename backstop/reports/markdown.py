@@ -19,6 +19,7 @@ _VALUE: Final = 160
 _MAX_FIELDS: Final = 3
 # What a parameter is called; longer or stranger parts of a pointer may be somebody's data.
 _FIELD_NAME: Final = re.compile(r"[A-Za-z_-]+(?:[0-9]{1,2}[A-Za-z_-]*){0,2}|[0-9]{0,4}", re.ASCII)
+_DIGEST: Final = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}", re.ASCII)
 _FIELD_LENGTH: Final = 40
 _URL: Final = re.compile(r"https?://[A-Za-z0-9.:_-]+(?:/[A-Za-z0-9._~%/@+=?&#-]*)?", re.ASCII)
 
@@ -32,6 +33,10 @@ class Spelling:
     def name(self, text: str, limit: int = _NAME) -> str:
         """A name, a rule, a value: a code span of at most `limit` characters."""
         return code(self._shown(text), limit=limit)
+
+    def digest(self, text: str) -> str:
+        """A name that may be a fingerprint of ours, which no mask may take for a secret."""
+        return code(text) if _DIGEST.fullmatch(text) else self.name(text, _SENTENCE)
 
     def value(self, text: str) -> str:
         """The canonical text of an argument."""

@@ -43,10 +43,10 @@ _FRAME: Final = 500
 _MAX_LINES: Final = 8
 _MAX_FIELDS: Final = 8
 _TEMPERS: Final = (
-    ("also on base", "the version that runs now shows them too, so they do not block"),
-    ("known of the baseline", "there when Backstop was adopted, so they do not block"),
-    ("waived", "accepted by a waiver, so they do not block"),
-    ("assumed", "after an answer that the record cannot vouch for, so they do not block"),
+    ("also on base", "the version that runs now shows the same"),
+    ("known of the baseline", "there when Backstop was adopted"),
+    ("waived", "accepted for a time"),
+    ("assumed", "after an answer that the record cannot vouch for"),
 )
 
 
@@ -101,6 +101,8 @@ class Section:
         if agent.neutral:
             return f"🌱 {spelling_of(self.context).name(agent.agent)}: new"
         name = spelling_of(self.context).name(agent.agent)
+        if agent.decision is Decision.PASS and live_of(agent, self.context):
+            return f"⚠️ {name}: pass with warnings"
         return f"{MARKS[agent.decision]} {name}: {WORDS[agent.decision]}"
 
     def render(self, room: int) -> str:
@@ -136,7 +138,7 @@ class Section:
             parts = [table(_HEADER, rows)] if rows else []
             if (more := len(found) - len(rows)) > 0:
                 parts.append(f"… and {more:,} more in the {report_of(self.context)}.")
-            summary = f"{count_of(len(found), 'finding')} {name}: {why}"
+            summary = f"{count_of(len(found), 'finding')} {name}, not blocking: {why}"
             yield details(summary, "\n\n".join(parts))
 
     def _ledger(self, spelling: Spelling) -> str:
