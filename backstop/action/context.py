@@ -35,6 +35,10 @@ class Known:
     rules: Rules = field(default_factory=Rules)
     judgement: Judgement | None = None
     carried: tuple[Carried, ...] = ()
+    number: int | None = None
+    """The pull request that another run's report is for."""
+    is_reported: bool = False
+    """The outcome is another run's."""
 
 
 def config_id(config: PurePosixPath, agent: str | None) -> str:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from backstop.action.context import Known, context_of, id_of
-from backstop.action.inputs import PREFIX, Inputs, parse, within
+from backstop.action.inputs import PREFIX, InputError, Inputs, parse, within
 from backstop.action.outcome import Failed, Judged, NotApplicable, Outcome, outcome_of
+from backstop.action.posting import REPORTED, pull_request_of, reported
 from backstop.action.telling import Places, tell
 from backstop.adapters.github.client import GitHub
 from backstop.adapters.github.comments import Comments
@@ -25,7 +26,7 @@ from backstop.errors import BackstopError
 from backstop.gate.request import GateRequest, ReplayRequest
 from backstop.reports.carried import carry_forward
 from backstop.reports.comment import marker
-from backstop.wiring.action import DEPLOYS, ground_of, judged, rules_of
+from backstop.wiring.action import DEPLOYS, Ground, ground_of, judged, rules_of
 from backstop.wiring.faults import as_ours
 
 _SECRET_INPUTS: Final = ("github-token", "cache-secret")
@@ -52,7 +53,8 @@ def run(environment: Mapping[str, str], out: TextIO, *, chance: Callable[[], str
         with contextlib.suppress(BackstopError):  # what cannot be read is not carried, no more
             _remember(known, places.comments)
         tell(outcome, context_of(environment, known), places)
-    return outcome.exit_code
+    # Whoever posts another run's report has done its work: that run's own check decides.
+    return 0 if known.is_reported else outcome.exit_code
 
 
 def _outcome(
@@ -67,6 +69,8 @@ def _outcome(
         known.inputs = inputs = parse(environment)
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="backstop-")))
         workspace = _workspace(environment)
+        if inputs.post_from is not None:
+            return _reported(known, event, github, within(workspace, inputs.post_from))
         # Whatever prints while the candidate is built and replayed, the runner must not obey.
         with runner.untrusted():
             return _gated(known, event, inputs, github, workspace=workspace, scratch=scratch)
@@ -75,6 +79,14 @@ def _outcome(
     except KeyboardInterrupt:
         known.github = None  # whoever cancels waits no longer than need be
         return Failed.by(Interrupted("the run was cancelled; nothing was decided: run it again"))
+
+
+def _reported(known: Known, event: Event, github: GitHub, folder: Path) -> Outcome:
+    known.number = pull_request_of(event, github)
+    known.ground = Ground(notes=(REPORTED,))
+    outcome = reported(folder)
+    known.is_reported = True
+    return outcome
 
 
 def _gated(
@@ -86,6 +98,10 @@ def _gated(
     workspace: Path,
     scratch: Path,
 ) -> Judged | NotApplicable:
+    if event.kind is Kind.WORKFLOW_RUN:
+        raise InputError(
+            "on workflow_run another run's report is posted: name its folder by post-from"
+        )
     config = within(workspace, inputs.config)
     named = None if inputs.base is None else within(workspace, inputs.base)
     known.ground = ground = ground_of(
@@ -136,14 +152,17 @@ def _workspace(environment: Mapping[str, str]) -> Path:
 
 
 def _places(environment: Mapping[str, str], known: Known, runner: Runner) -> Places:
-    event, github = known.event, known.github
-    on_pull_request = event is not None and event.kind is Kind.PULL_REQUEST
+    event, github, inputs = known.event, known.github, known.inputs
+    comments = None
+    if event is not None and github is not None:
+        # What only happens to have a number, as a run that has ended, is no place to comment.
+        number = event.number if event.kind is Kind.PULL_REQUEST else known.number
+        comments = None if number is None else Comments(github, repo=event.repo, number=number)
     return Places(
         runner=runner,
         workspace=_workspace(environment),
-        inputs=known.inputs,
-        comments=Comments(github, repo=event.repo, number=event.number)
-        if on_pull_request and event is not None and github is not None and event.number is not None
-        else None,
-        fork=event is not None and event.fork,
+        inputs=inputs,
+        comments=comments,
+        writes_report=inputs is not None and inputs.post_from is None,
+        fork=event is not None and event.fork and event.kind is Kind.PULL_REQUEST,
     )

@@ -56,6 +56,7 @@ class Places:
     workspace: Path
     inputs: Inputs | None
     comments: Comments | None
+    writes_report: bool = True
     fork: bool = False
 
 
@@ -67,8 +68,10 @@ def tell(outcome: Outcome, context: CommentContext, places: Places) -> None:
     summary = _summary_of(outcome, context)
     _tried(runner, "summary", lambda: runner.summary(summary))
     folder = ""
-    if inputs is not None and _tried(
-        runner, "report", lambda: _report(outcome, inputs, places.workspace, summary)
+    if (
+        inputs is not None
+        and places.writes_report
+        and _tried(runner, "report", lambda: _report(outcome, inputs, places.workspace, summary))
     ):
         folder = str(inputs.report_path)
     _tried(runner, "outputs", lambda: _outputs(outcome, runner, folder))

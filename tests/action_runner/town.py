@@ -63,6 +63,7 @@ class Town:
             "merge_group": events.merge_group(base=self.base, head=head),
             "push": events.push(before=self.base, after=head),
             "workflow_dispatch": events.workflow_dispatch(),
+            "workflow_run": events.workflow_run(head=head),
         }
         inputs = {"runtime": "none", "github-token": TOKEN, **more.pop("inputs", {})}
         return replace(
@@ -82,6 +83,12 @@ class Town:
         """Run the action on the change."""
         self.runs += 1
         return run_here(self.step(event_name, **more), self.root / f"run-{self.runs}")
+
+    def open(self, head: str, *, number: int = events.NUMBER, repo: str = "stranger/repo") -> None:
+        """Open a pull request from a fork, at the commit `head`."""
+        owner = repo.partition("/")[0]
+        told = {"label": f"{owner}:feature", "sha": head, "repo": {"full_name": repo}}
+        self.github.pulls.append({"id": number, "number": number, "head": told})
 
     @property
     def comments(self) -> list[str]:
