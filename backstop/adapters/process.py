@@ -22,26 +22,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from backstop.errors import SandboxError, WireError
+from backstop.adapters.bounds import (
+    Limits,
+    LineSplitter,
+    flooding,
+    gone,
+    harness_options,
+    out_of_time,
+    silent,
+    surroundings,
+)
+from backstop.errors import SandboxError
 
 _CHUNK: Final = 1 << 18
 _GRACE_S: Final = 2.0
 _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "SSL_CERT_FILE")
 """Variables of ours that a candidate may see. None of them holds a secret, or a verdict."""
-_WHAT_NEXT: Final = "find the loop or the wait in it, or raise sandbox.wall if it is only slow"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a candidate may take: bytes, open files, and seconds of real time."""
-
-    line: int = 16 << 20
-    memory: int = 4 << 30
-    files: int = 1024
-    file_bytes: int = 256 << 20
-    noise: int = 64 << 10
-    silence_s: float = 60.0
-    wall_s: float = 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +90,7 @@ class ProcessSandbox:
 
     def _command(self, agent: Path, scratch: Path) -> list[str]:
         command = [self.python, "-P", "-s", "-m", self.module]
-        command += ["--agent", str(agent.absolute()), "--scratch", str(scratch)]
-        command += ["--memory", str(self.limits.memory), "--files", str(self.limits.files)]
-        command += ["--file-bytes", str(self.limits.file_bytes)]
+        command += harness_options(self.limits, agent=str(agent.absolute()), scratch=str(scratch))
         return command if self.barred else [*command, "--open"]
 
     def _environment(self, bundle: Path, scratch: Path) -> dict[str, str]:
@@ -104,17 +98,7 @@ class ProcessSandbox:
         return {
             **ours,
             **self.environment,
-            "ADK_DISABLE_LOAD_DOTENV": "1",
-            "HOME": str(scratch),
-            "LC_ALL": "C.UTF-8",
-            "OTEL_SDK_DISABLED": "true",
-            "PYTHONHASHSEED": "0",
-            "PYTHONPATH": str(bundle),
-            "PYTHONUNBUFFERED": "1",
-            "PYTHONUTF8": "1",
-            "PYTHONWARNINGS": "ignore",
-            "TMPDIR": str(scratch / "tmp"),
-            "TZ": "UTC",
+            **surroundings(path=str(bundle), scratch=str(scratch)),
         }
 
 
@@ -130,7 +114,8 @@ class Conversation:
         self._limits = limits
         self._splitter = LineSplitter(limits.line)
         self._lines: deque[bytes] = deque()
-        self._out_of_time = threading.Event()
+        self._said = 0
+        self._out_of_time, self._floods = threading.Event(), threading.Event()
         self._noise = bytearray()
         assert process.stdin is not None  # noqa: S101 - all three are pipes
         assert process.stdout is not None  # noqa: S101
@@ -172,15 +157,15 @@ class Conversation:
             ready, _, _ = select.select([self._out], [], [], self._limits.silence_s)
             if not ready:
                 self.kill()
-                raise SandboxError(
-                    f"{self._agent}: the candidate said nothing for {self._limits.silence_s:g} s "
-                    f"and was ended; {_WHAT_NEXT}",
-                    slug="agent-hangs",
-                )
+                raise silent(self._agent, self._limits)
             chunk = os.read(self._out.fileno(), _CHUNK)
             if not chunk:
                 self._check_the_end()
                 return None
+            self._said += len(chunk)
+            if self._said > self._limits.said:
+                self._flood()
+                raise self._ended()
             self._lines.extend(self._splitter.feed(chunk))
         return self._lines.popleft()
 
@@ -210,51 +195,32 @@ class Conversation:
         shutil.rmtree(self._home, ignore_errors=True)
 
     def _check_the_end(self) -> None:
-        if self._out_of_time.is_set():
+        if self._out_of_time.is_set() or self._floods.is_set():
             raise self._ended()
-        if self._splitter.unfinished:
-            raise WireError("the harness ended in the middle of a line")
+        self._splitter.finish()
 
     def _ended(self) -> SandboxError:
         if self._out_of_time.is_set():
-            return SandboxError(
-                f"{self._agent}: the candidate was ended after {self._limits.wall_s:g} s, its "
-                f"whole time; {_WHAT_NEXT}",
-                slug="agent-hangs",
-            )
-        return SandboxError(f"{self._agent}: the candidate's process is gone", slug="agent-exited")
+            return out_of_time(self._agent, self._limits)
+        if self._floods.is_set():
+            return flooding(self._agent, self._limits)
+        return gone(self._agent)
 
     def _run_out(self) -> None:
         self._out_of_time.set()
         self.kill()
 
+    def _flood(self) -> None:
+        self._floods.set()
+        self.kill()
+
     def _collect_noise(self) -> None:
         """Keep the end of what the candidate prints; megabytes of it must not fill a pipe."""
+        printed = 0
         with contextlib.suppress(OSError, ValueError):
             while chunk := os.read(self._err.fileno(), _CHUNK):
+                printed += len(chunk)
                 self._noise += chunk
                 del self._noise[: -self._limits.noise]
-
-
-class LineSplitter:
-    """Cuts a stream into lines, never holding more than one line's worth of it."""
-
-    def __init__(self, max_line: int) -> None:
-        self._max_line = max_line
-        self._rest = bytearray()
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that `chunk` completes. Raises `WireError` for one that is too long."""
-        *lines, rest = chunk.split(b"\n")
-        if lines:
-            lines[0] = bytes(self._rest) + lines[0]
-            self._rest.clear()
-        self._rest += rest
-        if len(self._rest) > self._max_line or any(len(line) > self._max_line for line in lines):
-            raise WireError(f"the harness sent a line of more than {self._max_line} bytes")
-        return lines
-
-    @property
-    def unfinished(self) -> bytes:
-        """What came after the last newline."""
-        return bytes(self._rest)
+                if printed > self._limits.printed:
+                    self._flood()

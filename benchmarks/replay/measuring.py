@@ -12,8 +12,9 @@ from time import perf_counter
 from typing import Final
 
 from backstop.adapters import process
+from backstop.adapters.bounds import Limits
 from backstop.adapters.content import version_of
-from backstop.adapters.process import Limits, ProcessSandbox
+from backstop.adapters.process import ProcessSandbox
 from backstop.core.events import RequestDigests
 from backstop.core.ledgerfile import Ledger
 from backstop.replay.bundle import MODULE, write_bundle

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from backstop.adapters.process import Limits, ProcessSandbox
+from backstop.adapters.bounds import Limits
+from backstop.adapters.process import ProcessSandbox
 from backstop.core.canon import parse
 from backstop.replay import wire
 from backstop.replay.bundle import MODULE, write_bundle

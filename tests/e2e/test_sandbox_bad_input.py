@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from backstop.adapters.process import Conversation, Limits, ProcessSandbox
+from backstop.adapters.bounds import Limits
+from backstop.adapters.process import Conversation, ProcessSandbox
 from backstop.errors import SandboxError, WireError
 from backstop.replay.bundle import MODULE, write_bundle
 from tests.e2e.conversation import AGENTS, Driver, Heard, call, response, text
