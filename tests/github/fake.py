@@ -44,6 +44,8 @@ class Fault(Enum):
     """It is done; the answer comes byte by byte."""
     GARBLES = auto()
     """It is done; the answer is a page of somebody's proxy, with 200."""
+    MISSHAPES = auto()
+    """It is done; the answer is JSON, and of another shape than GitHub's."""
     SECONDARY = auto()
     """It is turned away for a second by the limit on bursts."""
     UNTIMED = auto()
@@ -82,6 +84,8 @@ class FakeGitHub:
     accounts: dict[str, Account] = field(default_factory=lambda: {TOKEN: JOBS})
     comments: list[Comment] = field(default_factory=list)
     commits: dict[str, Commit] = field(default_factory=dict)
+    pulls: list[dict[str, Any]] = field(default_factory=list)
+    """Open pull requests, as the list of them shows them."""
     renamed_from: str | None = None
     graphql: bool = True
     hidden: frozenset[int] = frozenset()
@@ -103,6 +107,10 @@ class FakeGitHub:
     def plan(self, *faults: Fault, on: str = "") -> None:
         """The next requests whose ``METHOD path`` contains `on` go wrong like this, in order."""
         self._next.extend((on, fault) for fault in faults)
+
+    def forget(self) -> None:
+        """What is planned does not happen."""
+        self._next.clear()
 
     def say(self, number: int, body: str, author: Account = JOBS) -> Comment:
         """Have `author` comment."""
@@ -185,6 +193,8 @@ class FakeGitHub:
                 return true._replace(drips_until=self.ended)
             case Fault.GARBLES:
                 return Answer(200, {"content-type": "text/html"}, b"<html>Please log in</html>")
+            case Fault.MISSHAPES:
+                return _json(200, [{"id": "one"}])
             case _:
                 return true
 
@@ -225,6 +235,11 @@ class FakeGitHub:
     def _list(self, asked: Asked, _: Account, number: str) -> Answer:
         said = [self._shown(comment) for comment in self.under(int(number))]
         return self._page(asked, said, hidden=self.hidden)
+
+    def _pulls(self, asked: Asked, _: Account) -> Answer:
+        label = asked.query.get("head")
+        found = [it for it in self.pulls if label in {None, it["head"]["label"]}]
+        return self._page(asked, found)
 
     def _create(self, asked: Asked, account: Account, number: str) -> Answer:
         body = json.loads(asked.body)["body"]
@@ -302,6 +317,7 @@ class FakeGitHub:
 _ROUTES: Final[Sequence[tuple[str, str, Callable[..., Answer]]]] = (
     (r"/issues/(\d+)/comments", "GET", FakeGitHub._list),  # noqa: SLF001 - its own
     (r"/issues/(\d+)/comments", "POST", FakeGitHub._create),  # noqa: SLF001
+    (r"/pulls", "GET", FakeGitHub._pulls),  # noqa: SLF001
     (r"/issues/comments/(\d+)", "PATCH", FakeGitHub._patch),  # noqa: SLF001
     (r"/issues/comments/(\d+)", "DELETE", FakeGitHub._delete),  # noqa: SLF001
     (r"/tarball/(.+)", "GET", FakeGitHub._tarball),  # noqa: SLF001

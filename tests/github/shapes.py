@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 STAMP: Final = "2026-11-30T12:00:00Z"
 
@@ -45,7 +46,7 @@ class Commit:
 
 
 def user(account: Account, base: str) -> dict[str, Any]:
-    it = f"{base}/users/{account.login}"
+    it = f"{base}/users/{quote(account.login)}"
     return {
         "login": account.login,
         "id": account.id,

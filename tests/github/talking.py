@@ -7,8 +7,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from backstop.adapters.github.client import GitHub
+from backstop.adapters.github.event import Event, Kind
 from backstop.adapters.github.retrying import Pacing
 from tests.github.fake import TOKEN, FakeGitHub
+
+EVENT = Event(
+    kind=Kind.PULL_REQUEST,
+    repo="octo/repo",
+    number=7,
+    base_ref="main",
+    base_sha="b" * 40,
+    head_ref="feature",
+    head_sha="a" * 40,
+    head_repo="octo/repo",
+    fork=False,
+    merged_sha="c" * 40,
+    default_branch="main",
+    run=1,
+    attempt=1,
+    run_url="",
+    server_url="",
+    api_url="",
+    graphql_url="",
+)
+"""A pull request."""
 
 
 @dataclass(slots=True)
