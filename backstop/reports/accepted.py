@@ -34,11 +34,11 @@ def known_line(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
     match agent.baseline:
         case BaselineUse(findings=held, known=known, gone=gone) as baseline:
             by = f" by {spelling.name(baseline.by)}" if baseline.by else ""
-            told = (
-                f"**{count_of(known, 'known finding')}** of the baseline of "
-                f"{spelling.words(baseline.date)}{by} ({held:,} in it) would block otherwise."
+            shrink = f" No longer found: {gone:,}; shrink it." if gone else ""
+            yield (
+                f"**{count_of(known, 'known finding')}**, not blocking: in the baseline of "
+                f"{spelling.words(baseline.date)}{by}, which holds {held:,}.{shrink}"
             )
-            yield f"{told} No longer found: {gone:,}; shrink it." if gone else told
         case None:
             return
 

@@ -142,7 +142,7 @@ def _overview(agents: Sequence[AgentVerdict], context: CommentContext, room: int
         row(
             (
                 Section(agent=agent, context=context, limits=_NO_LIMITS, headed=True).heading(),
-                f"{agent.coverage.runs_compared:,} of {agent.coverage.runs_total:,}",
+                f"{agent.coverage.runs_compared:,}&nbsp;of&nbsp;{agent.coverage.runs_total:,}",
                 tally([agent]),
             )
         )

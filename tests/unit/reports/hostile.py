@@ -93,10 +93,11 @@ ATTACKS: Final = (
     "x.@octocat",
     "'; rm -rf ~ #",
 )
+# Half a surrogate pair is in no verdict: it has no canonical form.
 TEXT: Final = st.lists(
     st.sampled_from(ATTACKS)
     | st.sampled_from(tuple("`|$@#:()[]<>!*_~\\/&;-. \n\t'\"^1aW"))
-    | st.text(st.characters(), max_size=6),
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
     max_size=6,
 ).map("".join)
 

@@ -228,7 +228,7 @@ def test_several_agents_share_one_comment() -> None:
     body = SCENES["several"]
     sections = re.findall(r"^### (.*)$", body, re.MULTILINE)
     assert sections == ["⛔ `vendor-onboarding`: blocked", "❓ `airline`: inconclusive"]
-    assert "| ✅ `billing`: pass | 7 of 7 |" in body
+    assert "| ✅ `billing`: pass | 7&nbsp;of&nbsp;7 |" in body
     assert "🌱 `fresh`: new" in body
 
 
