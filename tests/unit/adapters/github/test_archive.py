@@ -13,12 +13,12 @@ import pytest
 
 from backstop.adapters.github.archive import Archive, Checkout
 from backstop.adapters.github.client import Denied, GitHub
-from backstop.adapters.github.event import Event, Kind
+from backstop.adapters.github.event import Kind
 from backstop.adapters.github.unpacking import Bounds, unpack
 from backstop.errors import BackstopError
 from tests.github.fake import TOKEN, FakeGitHub, Fault
 from tests.github.shapes import JOBS
-from tests.github.talking import talking_to
+from tests.github.talking import EVENT, talking_to
 from tests.github.tarballs import Member, file, folder, link, packed, special
 
 LEDGER = "ledgers/desk.jsonl"
@@ -194,27 +194,6 @@ def test_a_bomb_is_stopped_by_its_bytes_and_by_its_names(tmp_path: Path) -> None
 def test_a_header_as_long_as_memory_is_not_read(tmp_path: Path) -> None:
     data = packed([file("x/a", b"")], comment="e" * 3_000_000)
     assert "header longer than any" in broken(data, tmp_path)
-
-
-EVENT = Event(
-    kind=Kind.PULL_REQUEST,
-    repo="octo/repo",
-    number=7,
-    base_ref="main",
-    base_sha="b" * 40,
-    head_ref="feature",
-    head_sha="a" * 40,
-    head_repo="octo/repo",
-    fork=False,
-    merged_sha="c" * 40,
-    default_branch="main",
-    run=1,
-    attempt=1,
-    run_url="",
-    server_url="",
-    api_url="",
-    graphql_url="",
-)
 
 
 def test_the_base_of_a_merge_is_what_it_was_merged_into(fake: FakeGitHub, archive: Archive) -> None:
