@@ -15,10 +15,13 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import LogConfig
 from docker.utils import parse_repository_tag
 from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
 
 from backstop.errors import SandboxError
 
 _MOST_SAID: Final = 400
+_FAULTS: Final = (DockerException, RequestException, HTTPError)
+"""What a daemon that fails, or goes away, makes its client raise."""
 _FULL: Final = ("no space left on device", "disk quota exceeded")
 
 
@@ -34,16 +37,16 @@ def shown(text: str) -> str:
 
 @contextlib.contextmanager
 def told(what: str) -> Iterator[None]:
-    """Raises a fault of the daemon as `SandboxError`: ``disk-full``, ``build-failed``."""
+    """Raises a fault of the daemon as `SandboxError`: ``disk-full``, ``docker``."""
     try:
         yield
-    except (DockerException, RequestException) as error:
+    except _FAULTS as error:
         said = str(error.explanation if isinstance(error, APIError) else error)
         if any(word in said.lower() for word in _FULL):
             raise disk_full(what) from None
         raise SandboxError(
             f"{what}: the Docker daemon says: {shown(said)}; look at its log, then try once more",
-            slug="build-failed",
+            slug="docker",
         ) from None
 
 
@@ -88,7 +91,7 @@ def pulled(client: docker.DockerClient, name: str, *, deadline: float) -> str:
             why = str(message.get("error", why))
         if (found := image_id(client, name)) is not None:
             return found
-    except (DockerException, RequestException) as error:
+    except _FAULTS as error:
         why = str(error.explanation if isinstance(error, APIError) else error)
     raise SandboxError(
         f"the base image {name} is not here and cannot be pulled: {shown(why)}; pull it "

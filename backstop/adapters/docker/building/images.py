@@ -90,7 +90,7 @@ class ImageBuilder:
         Raises `SandboxError`, its slug one of: ``context-refused``, ``context-too-large``,
         ``context-unreadable``, ``requirements-missing``, ``requirements-refused``,
         ``base-image``, ``base-unusable``, ``build-failed``, ``build-hangs``, ``build-memory``,
-        ``disk-full``, ``no-adk``.
+        ``disk-full``, ``no-adk``, ``docker``.
         """
         deadline = monotonic() + self._recipe.wall_s
         root, inside = self._place(agent)

@@ -31,6 +31,8 @@ _MEASURE_S: Final = 4.0
 _TELL_S: Final = 2.0
 _MOST_SAID: Final = 128 << 10
 _PATH: Final = re.compile(r"/[A-Za-z0-9._/+-]{1,200}", re.ASCII)
+_LAST: Final = 4
+_OUTPUT_ENDS: Final = "[end of output]"
 _LARGEST_FILE: Final = 2 << 30
 
 Say = Callable[[str], None]
@@ -204,8 +206,12 @@ def _unusable(subject: str, why: str) -> SandboxError:
 
 def _not_installed(subject: str, output: str, recipe: Recipe) -> SandboxError:
     """What pip said is wrong: its errors if it named them, else its last lines."""
-    lines = [line for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR:")] or lines[-4:]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("ERROR:", "error:"))]
+    if _OUTPUT_ENDS in lines:
+        # The code of a package speaks before pip says that it failed.
+        lines = lines[: lines.index(_OUTPUT_ENDS)]
+        errors = [*errors[:1], *lines[-_LAST:]]
     hint = "correct the versions"
     if recipe.wheels_only and "No matching distribution" in output:
         hint = (
@@ -213,7 +219,8 @@ def _not_installed(subject: str, output: str, recipe: Recipe) -> SandboxError:
             "sandbox.build.wheels_only to false"
         )
     return SandboxError(
-        f"{subject}: pip says: {shown(' '.join(errors))}; {hint}", slug="build-failed"
+        f"{subject}: pip says: {shown(' '.join(errors or lines[-_LAST:]))}; {hint}",
+        slug="build-failed",
     )
 
 

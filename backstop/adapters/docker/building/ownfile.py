@@ -13,8 +13,8 @@ from time import monotonic
 from typing import Any, Final
 
 import docker
-from requests.exceptions import ConnectionError as ConnectionLost
-from requests.exceptions import ReadTimeout
+from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
 
 from backstop.adapters.docker.building.context import Context
 from backstop.adapters.docker.building.daemon import disk_full, image_id, shown
@@ -90,7 +90,9 @@ def _messages(
             if monotonic() > deadline:
                 raise _hangs(recipe)
             yield message
-    except (ReadTimeout, ConnectionLost):
+    except (RequestException, HTTPError):
+        if monotonic() < deadline - 1:
+            raise
         raise _hangs(recipe) from None
 
 

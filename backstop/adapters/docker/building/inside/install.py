@@ -15,6 +15,7 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import urlsplit
 
 OLDEST = (3, 11)
 TAIL = 16_384
@@ -39,6 +40,8 @@ def main(folder: Path) -> int:
     except OSError as error:
         full = "disk" if error.errno in {28, 122} else "build-failed"
         said = {"slug": full, "detail": str(error)}
+    except Exception as error:  # noqa: BLE001 - there is nobody else to tell
+        said = {"slug": "base-unusable", "detail": f"{type(error).__name__}: {error}"}
     clear(folder)
     (folder / "said.json").write_text(json.dumps(said), encoding="utf-8")
     return 1 if "slug" in said else 0
@@ -54,21 +57,12 @@ def install(plan: dict[str, object], folder: Path) -> dict[str, str]:
         env = Path(str(plan["env"]))
         python, packages = environment(env)
         places = [packages, *places]
-        wanted = ["--python", python, *pip_install(plan)]
-        pip(
-            [*wanted, "-r", str(folder / "requirements.txt"), "-c", str(folder / "bounds.txt")],
-            folder,
-        )
+        files = ["-r", str(folder / "requirements.txt"), "-c", str(folder / "bounds.txt")]
+        pip(python, [*pip_install(plan), *files], folder)
         compiled(packages)
-    clock = [
-        "--target",
-        str(plan["clock"]),
-        "--no-deps",
-        "--require-hashes",
-        "--only-binary",
-        ":all:",
-    ]
-    pip([*pip_install(plan, wheels=True), *clock, "-r", str(folder / "clock.txt")], folder)
+    place = ["--target", str(plan["clock"]), "-r", str(folder / "clock.txt")]
+    exactly = ["--no-deps", "--require-hashes", "--only-binary", ":all:"]
+    pip(sys.executable, [*pip_install(plan, wheels=True), *exactly, *place], folder)
     compiled(str(plan["clock"]))
     version = adk(places)
     if version is None:
@@ -100,13 +94,18 @@ def pip_install(plan: dict[str, object], *, wheels: bool = False) -> list[str]:
     return call
 
 
-def pip(arguments: list[str], folder: Path) -> None:
-    """Run pip, and keep only the end of what it says."""
-    head = [sys.executable, "-I", "-m", "pip"]
+def pip(python: str, arguments: list[str], folder: Path) -> None:
+    """Run the image's pip for an interpreter, and keep only the end of what it says."""
+    # It cannot be compiled where it lies, and takes seconds to be compiled at each start.
+    head = [python, "-I", "-X", f"pycache_prefix={folder / 'pip'}", "-m", "pip"]
     environ = {**os.environ, "TMPDIR": str(folder / "tmp"), "HOME": str(folder / "tmp")}
     if (folder / "index").exists():
         # Not among the arguments: it may hold a password, and pip repeats those in errors.
         environ["PIP_INDEX_URL"] = (folder / "index").read_text(encoding="utf-8")
+        # The configuration says where packages come from, and may say that it is plain http.
+        place = urlsplit(environ["PIP_INDEX_URL"])
+        if place.scheme == "http":
+            environ["PIP_TRUSTED_HOST"] = place.netloc.rpartition("@")[2]
     (folder / "tmp").mkdir(exist_ok=True)
     kept = b""
     with subprocess.Popen(  # noqa: S603 - pip, with arguments of ours
