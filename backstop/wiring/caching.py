@@ -29,7 +29,7 @@ from backstop.gate.cached import Secret, blinded, key_of, seal, secret_from, uns
 from backstop.gate.request import GateRequest, SandboxKind
 from backstop.gate.touched import within_reach
 from backstop.replay.wire import ToolSeen
-from backstop.wiring.checkouts import inside, left_out, tops
+from backstop.wiring.checkouts import inside, left_out
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.replaying import Told
@@ -58,15 +58,13 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
 class ReplayCache:
     """Replays by all that they depend on. `remarks` say of each agent what came of it.
 
-    `tops` are where the checkouts of candidate and base begin. `day` is part of the key: tags
-    of images and ranges of packages come to mean something else in time, so nothing is
-    believed for longer than a day (UTC).
+    `day` is part of the key: tags of images and ranges of packages come to mean something else
+    in time, so nothing is believed for longer than a day (UTC).
     """
 
     folder: Path
     secret: Secret
     day: date
-    tops: tuple[Path | None, Path | None]
     remarks: list[str] = field(default_factory=list)
 
     def get(self, job: Job, ledger: Ledger, play: Callable[[], Replays]) -> Replays:
@@ -117,8 +115,8 @@ class ReplayCache:
         return {
             "agent": job.agent.name,
             "ledger": ledger.digest,
-            "candidate": self._version(job, job.candidate, self.tops[0]),
-            "base": None if job.base is None else self._version(job, job.base, self.tops[1]),
+            "candidate": self._version(job, job.candidate, job.tops[0]),
+            "base": None if job.base is None else self._version(job, job.base, job.tops[1]),
             "configs": [_bytes_digest(Path(config.file)) for config in (job.config, ruling)],
             "judged with a base": job.base_config is not None,
             "sandbox": [kind.value, job.sandbox.runtime.value],
@@ -153,7 +151,6 @@ def cache_of(request: GateRequest, day: date) -> ReplayCache | None:
         folder=request.cache_dir,
         secret=secret_from(request.cache_key),
         day=day,
-        tops=tops(request.replay),
     )
 
 

@@ -5,10 +5,11 @@ Reads files, starts sandboxes, and hands values to services that know nothing of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 
 from backstop.clock import SystemClock
@@ -31,10 +32,11 @@ from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Written
 from backstop.ports import Clock
 from backstop.replay.service import Progress
 from backstop.wiring.accepting import Accepting, accepting
-from backstop.wiring.caching import CACHE_KEY, cache_of
+from backstop.wiring.caching import CACHE_KEY, Replays, cache_of
 from backstop.wiring.checkouts import changes
 from backstop.wiring.jobs import Job, configured, job_of, judged
 from backstop.wiring.replaying import asked, replays
+from backstop.wiring.sandboxes import Say
 from backstop.wiring.snapshot import NoLedger, snapshot
 
 
@@ -53,11 +55,16 @@ class _Watch:
 
 
 def gate(
-    request: GateRequest, *, progress: Progress | None = None, clock: Clock | None = None
+    request: GateRequest,
+    *,
+    progress: Progress | None = None,
+    say: Say | None = None,
+    clock: Clock | None = None,
 ) -> Judgement:
     """Replay the candidates of a configuration, and judge them.
 
-    Raises `BackstopError` where the work cannot be done: exit code 2.
+    `progress` is told of runs, `say` of what takes long before any can be replayed. Raises
+    `BackstopError` where the work cannot be done: exit code 2.
     """
     watch = _Watch()
     config, base_config = configured(request.replay)
@@ -66,7 +73,8 @@ def gate(
     several = len(agents) > 1
     jobs = [job_of(request.replay, config, base_config, one, several=several) for one in agents]
     watch.lap("load")
-    sitting = _Sitting(request, watch, progress, clock or SystemClock(), accepts)
+    play = partial(replays, progress=progress, say=say, withheld=_withheld(request))
+    sitting = _Sitting(request, watch, play, clock or SystemClock(), accepts)
     verdicts = [sitting.on(job) for job in jobs]
     verdicts += [
         _unjudged(name, Decision.INCONCLUSIVE, "its entry in the configuration vanished")
@@ -88,13 +96,13 @@ class _Sitting:
         self,
         request: GateRequest,
         watch: _Watch,
-        progress: Progress | None,
+        play: Callable[[Job, Ledger], Replays],
         clock: Clock,
         accepts: Accepting,
     ) -> None:
         self._request = request
         self._watch = watch
-        self._progress = progress
+        self._play = play
         self._now = clock.now()
         self._accepts = accepts
         self._today = self._now.astimezone(UTC).date()
@@ -134,7 +142,7 @@ class _Sitting:
         return replace(verdict, notes=(*verdict.notes, *found.notes))
 
     def _judged(self, job: Job, ledger: Ledger, policies: Sequence[Policy]) -> AgentVerdict:
-        play = partial(replays, job, ledger, progress=self._progress)
+        play = partial(self._play, job, ledger)
         control, candidate = play() if self._cache is None else self._cache.get(job, ledger, play)
         self._watch.lap("replay")
         verdict = judge(
@@ -170,6 +178,11 @@ class _Sitting:
         return replace(_unjudged(job.agent.name, Decision.PASS, why), ledger=facts)
 
 
+def _withheld(request: GateRequest) -> list[Path]:
+    """What no candidate may see: old entries tell what is in the ledger."""
+    return [] if request.cache_dir is None else [request.cache_dir]
+
+
 def _about(request: GateRequest, found: Mapping[str, str] | str) -> list[str]:
     """What is to be said of the change, and of a cache that cannot be used."""
     remarks: list[str] = []
@@ -186,7 +199,11 @@ def _about(request: GateRequest, found: Mapping[str, str] | str) -> list[str]:
 
 
 def replay(
-    request: ReplayRequest, *, progress: Progress | None = None, clock: Clock | None = None
+    request: ReplayRequest,
+    *,
+    progress: Progress | None = None,
+    say: Say | None = None,
+    clock: Clock | None = None,
 ) -> Written:
     """Replay a candidate, and give the sealed intents file of what it asked for.
 
@@ -198,7 +215,7 @@ def replay(
     found = snapshot(job, now=now, ancestors=request.ancestors)
     if isinstance(found, NoLedger):
         raise ConfigError(f"agent {job.agent.name}: {found.why}", slug="config-agent")
-    _, candidate = replays(job, found.ledger, progress=progress)
+    _, candidate = replays(job, found.ledger, progress=progress, say=say)
     return Written(
         data=intentsfile.write(candidate.header, (*candidate.intents, *candidate.runs)),
         intents=len(candidate.intents),

@@ -12,6 +12,7 @@ from backstop.core.divergence import Kind
 from backstop.core.verdict import Policy
 from backstop.errors import ConfigError
 from backstop.gate.request import ReplayRequest
+from backstop.wiring.checkouts import inside, top_of, tops
 from backstop.wiring.sandboxes import Choice, choice
 
 
@@ -19,7 +20,8 @@ from backstop.wiring.sandboxes import Choice, choice
 class Job:
     """One agent to be judged: everything that the request and the configurations say of it.
 
-    `candidate` and `base` are agent folders; without a `base` no control run is made.
+    `candidate` and `base` are agent folders; without a `base` no control run is made. `tops`
+    are where the checkouts of head and base begin, None where nobody knows.
     `base_config` is None where no version that runs now is at hand, and has no agents where
     its checkout has no configuration.
     """
@@ -30,6 +32,7 @@ class Job:
     candidate: Path
     base: Path | None
     sandbox: Choice
+    tops: tuple[Path | None, Path | None]
 
     @property
     def ruling(self) -> Config:
@@ -45,6 +48,24 @@ class Job:
     def base_declarations(self) -> Mapping[str, Declaration] | None:
         """The base's declarations; None where no base configuration is at hand."""
         return None if self.base_agent is None else self.base_agent.declarations
+
+    def checkouts(self) -> list[Path]:
+        """The checkouts that the candidate and the base lie in; of one in none, its own folder."""
+        pairs = [(self.candidate, self.tops[0])]
+        if self.base is not None:
+            pairs.append((self.base, self.tops[1]))
+        return [
+            top
+            if top is not None and inside(folder, top) is not None
+            else top_of(folder, config=Path(self.config.file).name) or folder
+            for folder, top in pairs
+        ]
+
+    def ledgers(self) -> list[Path]:
+        """Every ledger file that the configurations name."""
+        configs = [self.config] if self.base_config is None else [self.config, self.base_config]
+        named = [agent.ledger for one in configs for agent in one.agents.values()]
+        return [Path(ledger) for ledger in named if ledger is not None and "://" not in ledger]
 
     @property
     def guarded(self) -> bool:
@@ -117,6 +138,7 @@ def job_of(
         candidate=candidate,
         base=base if ruling.gate.control == "base" else None,
         sandbox=choice(request, ruling),
+        tops=tops(request),
     )
 
 

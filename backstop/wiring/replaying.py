@@ -20,23 +20,35 @@ from backstop.replay.service import Plan, Progress, Replay, replay, replay_both
 from backstop.replay.wire import ToolSeen
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
-from backstop.wiring.sandboxes import sandbox
+from backstop.wiring.sandboxes import Contents, Say, sandbox
 
 _EVENTS_A_WORKER: Final = 500
 """Starting one more process costs as much as replaying about so many more events."""
 
 
 def replays(
-    job: Job, ledger: Ledger, *, progress: Progress | None = None
+    job: Job,
+    ledger: Ledger,
+    *,
+    progress: Progress | None = None,
+    withheld: Sequence[Path] = (),
+    say: Say | None = None,
 ) -> tuple[Told | None, Told]:
     """The base's replay, where there is one, and the candidate's; side by side where that fits.
 
-    Each has the configured wall. Raises `SandboxError` or `WireError` where a version cannot be
-    started or imported.
+    Each has the configured wall. `withheld` is what no candidate may see, beside the ledgers;
+    `say` is told what takes long before a replay can begin. Raises `SandboxError` or `WireError`
+    where a version cannot be started or imported.
     """
     allowed = processors(len(os.sched_getaffinity(0)), job.config.sandbox.cpus)
     versions = 1 if job.base is None else 2
-    walls = sandbox(job.sandbox, job.ruling, replays=versions)
+    walls = sandbox(
+        job.sandbox,
+        job.ruling,
+        replays=versions,
+        contents=Contents(checkouts=job.checkouts(), withheld=(*job.ledgers(), *withheld)),
+        say=say,
+    )
     deadline = perf_counter() + job.config.sandbox.wall * versions
 
     def is_over() -> bool:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeVar
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
 
+from backstop.adapters.bounds import Limits
+from backstop.clock import SystemClock
 from backstop.config import Config
-from backstop.errors import SandboxError, UsageError
+from backstop.errors import MissingExtra, UsageError
 from backstop.gate.request import ReplayRequest, Runtime, SandboxKind
 from backstop.ports import Sandbox
 
 _GRACE_S: Final = 60.0
+
+Say: TypeAlias = Callable[[str], None]
+"""Told in a few words what is being done that takes long."""
 
 _Word = TypeVar("_Word", bound=StrEnum)
 
@@ -58,34 +66,97 @@ def _word(words: type[_Word], text: str | None, *, option: str) -> _Word | None:
         raise UsageError(f"{option}: {text!r} is none of {', '.join(words)}") from None
 
 
-def sandbox(chosen: Choice, ruling: Config, *, replays: int = 1) -> Sandbox:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What candidates are built from: the checkouts that they lie in, and what never goes in."""
+
+    checkouts: Sequence[Path] = ()
+    withheld: Sequence[Path] = ()
+
+
+def sandbox(
+    chosen: Choice,
+    ruling: Config,
+    *,
+    replays: int = 1,
+    contents: Contents | None = None,
+    say: Say | None = None,
+) -> Sandbox:
     """The sandbox that was chosen, within the configured bounds.
 
-    `replays` share its time: each has the configured wall. Raises `SandboxError`.
+    `replays` share its time: each has the configured wall. `contents` are for containers, and
+    `say` is told what takes long there. Raises `MissingExtra`, and `SandboxError` where there is
+    no daemon that can be used.
     """
+    limits = _limits(ruling, replays=replays)
     if chosen.kind is SandboxKind.DOCKER:
-        raise SandboxError(
-            "the docker sandbox is not part of this version; run with --sandbox process",
-            slug="sandbox-unknown",
-        )
-    return _process(ruling, replays=replays, barred=chosen.walls)
+        return _docker(chosen, ruling, limits, contents or Contents(), say)
+    return _process(ruling, limits, barred=chosen.walls)
 
 
-def _process(ruling: Config, *, replays: int, barred: bool) -> Sandbox:
-    from backstop.adapters.process import Limits, ProcessSandbox
-    from backstop.replay.bundle import MODULE, write_bundle
-
+def _limits(ruling: Config, *, replays: int) -> Limits:
     bounds = ruling.sandbox
     # The replay itself begins no run after `wall`; only what does not listen is ended later.
-    limits = Limits(
+    return Limits(
         memory=bounds.memory,
         silence_s=min(Limits().silence_s, bounds.wall),
         wall_s=bounds.wall * replays + _GRACE_S,
     )
+
+
+def _process(ruling: Config, limits: Limits, *, barred: bool) -> Sandbox:
+    from backstop.adapters.process import ProcessSandbox
+    from backstop.replay.bundle import MODULE, write_bundle
+
     return ProcessSandbox(
         bundle=write_bundle,
         module=MODULE,
-        python=bounds.python or sys.executable,
+        python=ruling.sandbox.python or sys.executable,
         limits=limits,
         barred=barred,
     )
+
+
+def _docker(
+    chosen: Choice, ruling: Config, limits: Limits, contents: Contents, say: Say | None
+) -> Sandbox:
+    try:
+        from backstop.adapters.docker.building.images import ImageBuilder
+        from backstop.adapters.docker.building.recipe import Recipe
+        from backstop.adapters.docker.client import connect
+        from backstop.adapters.docker.sandbox import DockerSandbox
+        from backstop.adapters.docker.sweeping import ownership, remove_at_signals
+    except ImportError as error:
+        raise MissingExtra(
+            f"the docker sandbox needs `pip install 'backstop-gate[docker]'` ({error}); "
+            "--runtime none does without"
+        ) from error
+    from backstop.replay.bundle import MODULE, write_harness
+
+    reach = partial(connect, podman=chosen.runtime is Runtime.PODMAN)
+    client, build = reach(), ruling.sandbox.build
+    remove_at_signals(reach)
+    recipe = Recipe(
+        python=build.python,
+        base=build.base,
+        requirements=build.requirements,
+        index=build.index,
+        proxy=build.proxy,
+        wheels_only=build.wheels_only,
+        dockerfile=build.dockerfile,
+        memory=build.memory,
+        wall_s=build.wall,
+    )
+    images = ImageBuilder(
+        client,
+        recipe,
+        checkouts=contents.checkouts,
+        withheld=contents.withheld,
+        labels=ownership(now=SystemClock().now(), for_s=build.wall),
+        say=say or _silent,
+    )
+    return DockerSandbox(client, images.build, limits, bundle=write_harness, module=MODULE)
+
+
+def _silent(_: str) -> None:
+    """Nobody watches."""
