@@ -74,9 +74,9 @@ _NEXT: Final[Mapping[State, str]] = {
 }
 
 
-def state_of(verdict: Verdict, untouched: Collection[str] = ()) -> State:
-    """Which of its looks a verdict gets, where the change does not touch the agents `untouched`."""
-    if verdict.agents and all(passed_over(agent, untouched) for agent in verdict.agents):
+def state_of(verdict: Verdict, spared: Collection[str] = ()) -> State:
+    """Which of its looks a verdict gets, where the agents `spared` were not judged."""
+    if verdict.agents and all(passed_over(agent, spared) for agent in verdict.agents):
         return State.NOT_APPLICABLE
     if verdict.decision is Decision.BLOCK:
         return State.BLOCKED
@@ -93,21 +93,21 @@ def body_of(verdict: Verdict, context: CommentContext, limits: Limits, digest: s
 
     `digest` is the verdict's.
     """
-    state = state_of(verdict, context.untouched)
+    state = state_of(verdict, context.spared)
     if state is State.NOT_APPLICABLE:
         return not_applicable_body(context, verdict, digest)
     # What is not touched is not judged, and its place among the verdicts is a formality.
     agents = sorted(
-        (agent for agent in verdict.agents if not passed_over(agent, context.untouched)),
+        (agent for agent in verdict.agents if not passed_over(agent, context.spared)),
         key=lambda agent: (agent.neutral, _RANK.index(agent.decision)),
     )
-    several = len(agents) + len(context.untouched) > 1
+    several = len({agent.agent for agent in agents} | set(context.spared)) > 1
     top = [f"## {state.value}", _compared(agents, context)]
     top += [*brought(agents, spelling_of(context)), *_notes(context)]
     if several:
         top += _overview(agents, context, limits.room // 6)
     bottom = [_next(state, agents, context), _footer(context, verdict, digest)]
-    carried = fitting(_carried(context), limits.room // 6, gap=2)
+    carried = fitting(_carried(context, agents), limits.room // 6, gap=2)
     told = [
         Section(agent=agent, context=context, limits=limits, headed=several)
         for agent in agents
@@ -149,7 +149,8 @@ def _overview(agents: Sequence[AgentVerdict], context: CommentContext, room: int
         for agent in agents
     ]
     known = {one.agent for one in context.carried}
-    for name in context.untouched:
+    judged = {agent.agent for agent in agents}
+    for name in (name for name in context.spared if name not in judged):
         said = "see below, does not count" if name in known else "not judged, does not count"
         rows.append(row((f"⚪ {spelling.name(name)}: not touched", "—", said)))
     shown = fitting(rows, room)
@@ -183,10 +184,11 @@ def _that_fit(sizes: Sequence[int], room: int) -> int:
     return sum(1 for _ in itertools.takewhile(lambda so_far: so_far <= room, sums))
 
 
-def _carried(context: CommentContext) -> Iterator[str]:
-    """What an earlier comment said of agents that this change does not touch."""
+def _carried(context: CommentContext, agents: Sequence[AgentVerdict] = ()) -> Iterator[str]:
+    """What an earlier comment said of agents that were not judged now, as `agents` were."""
+    judged = {agent.agent for agent in agents}
     for one in context.carried:
-        if one.agent in context.untouched:
+        if one.agent not in judged:
             yield _as_of(one, context)
 
 
@@ -300,8 +302,8 @@ def not_applicable_body(
 ) -> str:
     """No agent is touched: nothing to judge, and the check need not wait."""
     spelling = spelling_of(context)
-    names = ", ".join(spelling.name(name) for name in context.untouched[:_MAX_NOTES])
-    more = len(context.untouched) - _MAX_NOTES
+    names = ", ".join(spelling.name(name) for name in context.spared[:_MAX_NOTES])
+    more = len(context.spared) - _MAX_NOTES
     listed = f" ({names}{f' and {more} more' if more > 0 else ''})" if names else ""
     parts = [
         f"## {State.NOT_APPLICABLE.value}",

@@ -37,9 +37,11 @@ def render_comment(verdict: Verdict, context: CommentContext) -> str:
     remember = [
         remembered(agent, head=context.head, show_values=context.show_values)
         for agent in verdict.agents
-        if not passed_over(agent, context.untouched)
+        if not passed_over(agent, context.spared)
     ]
-    lines = [state_line(one) for one in (*remember, *context.carried)]
+    judged = {one.agent for one in remember}
+    lasting = [one for one in context.carried if one.agent not in judged]
+    lines = [state_line(one) for one in (*remember, *lasting)]
     digest = digest_of(verdict)
     body = body_of(verdict, context, _LIMITS, digest)
     return _comment(body, context, digest, fitting(lines, _ROOM_FOR_STATE))

@@ -33,7 +33,8 @@ class CommentContext:
     them, and what looks like a secret is masked (G24, G25). `ledgers` says for each agent
     where its ledger was taken from, `paths` its folder, `base_paths` that in the base.
     `notes` come first: a fork, an edited policy. `untouched` agents were not judged, whether
-    or not the verdict names them; what `carried` says of them is shown and never counted.
+    or not the verdict names them, nor were those that something is `carried` of from an
+    earlier comment: that is shown, and never counted.
     `sandbox` is the runtime to see it again with. `places` are files for annotations,
     by agent.
     """
@@ -58,3 +59,8 @@ class CommentContext:
     carried: tuple[Carried, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)
+
+    @property
+    def spared(self) -> tuple[str, ...]:
+        """The agents that were not judged, since the change does not touch them."""
+        return tuple(sorted({*self.untouched, *(one.agent for one in self.carried)}))

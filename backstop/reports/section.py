@@ -152,9 +152,10 @@ class Section:
         return f"<sub>{told}{digest}{f'; {spelling.words(source, 120)}' if source else ''}</sub>"
 
 
-def passed_over(agent: AgentVerdict, untouched: Collection[str]) -> bool:
+def passed_over(agent: AgentVerdict, spared: Collection[str]) -> bool:
     """Is its verdict a formality, since the change does not touch it? Never where it says more."""
-    return agent.agent in untouched and agent.decision is Decision.PASS and not agent.judged
+    said = agent.decision is not Decision.PASS or agent.judged or agent.coverage.runs_compared
+    return agent.agent in spared and not said
 
 
 def live_of(agent: AgentVerdict, context: CommentContext) -> list[Judged]:

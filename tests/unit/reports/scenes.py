@@ -87,7 +87,7 @@ SEVERAL: Final = Verdict(
         replace(PASSED.agents[0], agent="billing"),
         replace(INCONCLUSIVE.agents[0], agent="airline"),
         TWICE.agents[0],
-        replace(PASSED.agents[0], agent="desk"),
+        replace(PASSED.agents[0], agent="desk", coverage=Coverage()),
         replace(FIRST.agents[0], agent="fresh", neutral=True, decision=Decision.INCONCLUSIVE),
     )
 )
@@ -96,7 +96,7 @@ EARLIER: Final = remembered(
     head="fedcba9876543210",
     show_values=False,
 )
-UNTOUCHED: Final = replace(CONTEXT, untouched=("desk", "mail"), carried=(EARLIER,))
+UNTOUCHED: Final = replace(CONTEXT, untouched=("mail",), carried=(EARLIER,))
 LOG: Final = "Step 3/7 : RUN pip install\nERROR: no wheel of `left-pad`\n```\n::error::forged\n"
 SCENES: Final = {
     "block": render_comment(TWICE, CONTEXT),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from backstop.core.divergence import Kind
 from backstop.core.verdict import Coverage, Decision, Judged, Verdict
 from backstop.reports.body import State, state_of
+from backstop.reports.carried import carry_forward, remembered
 from backstop.reports.comment import (
     MAX_COMMENT,
     marker,
@@ -243,13 +244,14 @@ def test_g09_an_untouched_agent_is_not_judged_and_not_missing() -> None:
 
 def test_g20_a_change_that_touches_no_agent_is_not_applicable() -> None:
     """G20: with or without a verdict, and it is no pass."""
-    verdict = Verdict(agents=(replace(PASSED.agents[0], agent="desk"),))
+    formal = replace(PASSED.agents[0], agent="desk", coverage=Coverage())
+    verdict = Verdict(agents=(formal,))
     for body in (render_not_applicable(UNTOUCHED), render_comment(verdict, UNTOUCHED)):
         assert headline(body) == f"## {State.NOT_APPLICABLE.value}"
         assert "✅" not in body
 
 
-@pytest.mark.parametrize("verdict", [BLOCKED, INCONCLUSIVE, WARNED])
+@pytest.mark.parametrize("verdict", [BLOCKED, INCONCLUSIVE, WARNED, PASSED])
 def test_an_agent_with_something_to_say_is_never_passed_over(verdict: Verdict) -> None:
     names = tuple(agent.agent for agent in verdict.agents)
     told = replace(CONTEXT, untouched=names)
@@ -261,6 +263,10 @@ def test_an_agent_that_is_judged_again_is_not_carried_too() -> None:
     judged = Verdict(agents=(replace(PASSED.agents[0], agent="desk"),))
     body = render_comment(judged, replace(CONTEXT, carried=(EARLIER,)))
     assert "is not touched" not in body
+    assert body.count('"agent":"desk"') == 1
+    assert carry_forward(body, "desk") == remembered(
+        judged.agents[0], head=CONTEXT.head, show_values=False
+    )
 
 
 def test_thousands_of_findings_give_the_worst_and_a_count() -> None:
