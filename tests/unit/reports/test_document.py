@@ -11,14 +11,17 @@ import msgspec
 import pytest
 
 from backstop.core.verdict import Verdict
+from backstop.errors import BackstopError
 from backstop.reports.document import (
     VerdictDocument,
     digest_of,
     document,
     json_schema,
+    read,
     render_json,
 )
 from tests.verdicts import (
+    ACCEPTED,
     ATTACKED,
     BLOCKED,
     EMPTY,
@@ -32,7 +35,7 @@ from tests.verdicts import (
 )
 
 TIMING = {"load": 1.23456, "replay": 20.0, "verdict": 0.5}
-ALL = [BLOCKED, INCONCLUSIVE, PASSED, ATTACKED, EMPTY]
+ALL = [BLOCKED, INCONCLUSIVE, PASSED, ATTACKED, EMPTY, ACCEPTED]
 
 
 @pytest.mark.parametrize("verdict", ALL)
@@ -142,3 +145,44 @@ def test_hostile_text_is_escaped_and_means_the_same() -> None:
 def test_no_agent_at_all_is_inconclusive() -> None:
     told = json.loads(render_json(EMPTY, timing_ms={}))
     assert (told["decision"], told["exit_code"], told["agents"]) == ("INCONCLUSIVE", 3, [])
+
+
+@pytest.mark.parametrize("verdict", ALL)
+def test_a_report_is_read_back_if_it_is_as_it_was_written(verdict: Verdict) -> None:
+    text = render_json(verdict, timing_ms=TIMING)
+    told = read(text.encode(), name="F")
+    assert told == msgspec.json.decode(text, type=VerdictDocument)
+    later = text.replace("1.235", "9.5")
+    assert read(later.encode(), name="F").timing_ms.load == 9.5
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "words"),
+    [
+        ('"match": 39', '"match": 40', "was changed since"),
+        ('"waived": 1,', '"waived": 0,', "was changed since"),
+        ("sha256:", "sha256:0", "was changed since"),
+        ("backstop.verdict/1", "backstop.verdict/2", "written in form 'backstop.verdict/2'"),
+        ('"decision"', '"decisoin"', "no verdict that Backstop wrote"),
+        ('"timing_ms"', '"agents": [], "timing_ms"', "no verdict that Backstop wrote"),
+        ("{", "", "no verdict that Backstop wrote"),
+    ],
+)
+def test_a_report_that_was_changed_is_refused(was: str, becomes: str, words: str) -> None:
+    text = render_json(ACCEPTED, timing_ms=TIMING)
+    assert was in text
+    with pytest.raises(BackstopError, match=words) as caught:
+        read(text.replace(was, becomes, 1).encode(), name="F")
+    assert caught.value.slug == "verdict-damaged"
+    assert str(caught.value).startswith("F: ")
+
+
+def test_what_people_accepted_is_told() -> None:
+    """Additions only: what was there before stays where it was."""
+    told = json.loads(render_json(ACCEPTED, timing_ms={}))["agents"]
+    assert told[0]["divergences"][0]["known"] is True
+    assert told[0]["counts"]["known"] == 1
+    assert [one["standing"] for one in told[0]["waivers"]] == ["used", "unused", "not counted"]
+    assert told[0]["waivers"][0]["expires"] == "2026-12-14"
+    assert (told[0]["baseline"]["known"], told[0]["baseline"]["gone"]) == (1, 3)
+    assert (told[1]["waivers"], told[1]["baseline"]["added"]) == ([], 1)
