@@ -40,6 +40,7 @@ OPERATIONS: Final = {
     "/repos/{owner}/{repo}/git/commits/{commit_sha}": ("get",),
     "/repos/{owner}/{repo}/commits": ("get",),
     "/repos/{owner}/{repo}/contents/{path}": ("get",),
+    "/repos/{owner}/{repo}/pulls": ("get",),
 }
 """All that the client asks for."""
 EVENTS: Final = ("pull_request", "merge_group", "workflow_dispatch", "push", "workflow_run")

@@ -18,6 +18,8 @@ import pytest
 from backstop.adapters.github.archive import Archive, Checkout
 from backstop.adapters.github.client import Denied, GitHub
 from backstop.adapters.github.comments import Comments, Created, Outrun, Unchanged, Updated
+from backstop.adapters.github.event import Kind
+from backstop.adapters.github.pulls import pull_of
 from backstop.errors import BackstopError
 from tests.contract.github.installed import (
     DESCRIPTIONS,
@@ -115,6 +117,18 @@ def test_a_commit_and_its_history(bench: Bench, github: GitHub) -> None:
     assert archive.base_of(event) == tip
 
 
+def test_the_pull_request_of_a_fork_is_found(bench: Bench, github: GitHub) -> None:
+    examples = installed().description_of(bench.name)["components"]["examples"]
+    (pull,) = examples["pull-request-simple-items"]["value"]
+    pull["requested_teams"] = []  # GitHub's example is older than its schema of a team
+    head = pull["head"]
+    owner, _, _ = head["repo"]["full_name"].partition("/")
+    head |= {"label": f"{owner}:{EVENT.head_ref}", "sha": EVENT.head_sha}
+    bench.fake.pulls[:] = [pull]
+    event = replace(EVENT, kind=Kind.WORKFLOW_RUN, head_repo=head["repo"]["full_name"])
+    assert pull_of(github, event) == pull["number"]
+
+
 def test_an_archive_is_a_redirect_as_described(bench: Bench, tmp_path: Path) -> None:
     """Beside the proxy: that follows redirects by itself, and would take the archive for text."""
     described = installed().description_of(bench.name)["paths"][TARBALL]["get"]["responses"]
@@ -137,6 +151,7 @@ def test_every_operation_goes_through(bench: Bench, github: GitHub, tmp_path: Pa
     comments.upsert(MARKER, body("green", 6))
     test_a_commit_and_its_history(bench, github)
     test_an_archive_is_a_redirect_as_described(bench, tmp_path)
+    test_the_pull_request_of_a_fork_is_found(bench, github)
     assert bench.passed == {(path, how) for path in OPERATIONS for how in OPERATIONS[path]}
 
 
