@@ -13,6 +13,7 @@ from backstop import __version__
 from backstop.action.inputs import Inputs
 from backstop.adapters.github.client import GitHub
 from backstop.adapters.github.event import Event
+from backstop.adapters.github.retrying import Pacing
 from backstop.core.verdict import Verdict
 from backstop.gate.request import Judgement
 from backstop.reports.carried import Carried
@@ -28,6 +29,7 @@ _DIGITS: Final = 8
 class Known:
     """What the step knows so far; it fails with as much as it has."""
 
+    pacing: Pacing = field(default_factory=Pacing)
     event: Event | None = None
     inputs: Inputs | None = None
     github: GitHub | None = None

@@ -38,15 +38,22 @@ class Interrupted(BackstopError):
     slug = "interrupted"
 
 
-def run(environment: Mapping[str, str], out: TextIO, *, chance: Callable[[], str]) -> int:
+def run(
+    environment: Mapping[str, str],
+    out: TextIO,
+    *,
+    chance: Callable[[], str],
+    pacing: Pacing | None = None,
+) -> int:
     """Run the step that `environment` describes, and tell what came of it; the exit code.
 
-    `out` is what the runner reads; `chance` gives an unguessable word at each call.
+    `out` is what the runner reads; `chance` gives an unguessable word at each call; `pacing` is
+    how long GitHub is waited for.
     """
     runner = Runner(environment, out, chance=chance)
     for name in _SECRET_INPUTS:
         runner.mask(environment.get(PREFIX + name.upper(), ""))
-    known = Known()
+    known = Known(pacing=pacing or Pacing())
     with ExitStack() as stack:
         outcome = _outcome(environment, known, runner, stack)
         places = _places(environment, known, runner)
@@ -64,7 +71,7 @@ def _outcome(
         known.event = event = read_event(environment)
         token = environment.get(f"{PREFIX}GITHUB-TOKEN", "").strip() or None
         known.github = github = stack.enter_context(
-            GitHub(api=event.api_url, graphql=event.graphql_url, token=token, pacing=Pacing())
+            GitHub(api=event.api_url, graphql=event.graphql_url, token=token, pacing=known.pacing)
         )
         known.inputs = inputs = parse(environment)
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="backstop-")))

@@ -9,7 +9,16 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from backstop.action.context import Known, context_of
+from backstop.action.inputs import parse
+from backstop.action.outcome import Outcome
 from backstop.action.step import run
+from backstop.action.telling import Places, tell
+from backstop.adapters.github.client import GitHub
+from backstop.adapters.github.comments import Comments
+from backstop.adapters.github.event import read_event
+from backstop.adapters.github.retrying import Pacing
+from backstop.adapters.github.runner import Runner
 from tests.action_runner import events
 from tests.action_runner.runner import Desk, Ended, Step
 from tests.action_runner.specimen import LEDGER, lay_out
@@ -18,12 +27,34 @@ from tests.github.fake import TOKEN, FakeGitHub
 _WORDS: Final = count()
 
 
-def run_here(step: Step, folder: Path) -> Ended:
+def run_here(step: Step, folder: Path, *, pacing: Pacing | None = None) -> Ended:
     """The step in this process, with the paths of this machine."""
     desk = Desk.at(folder, step)
     out = io.StringIO()
-    code = run(desk.here(step), out, chance=lambda: f"an-unguessable-word-{next(_WORDS)}")
+    code = run(desk.here(step), out, chance=_word, pacing=pacing)
     return desk.ended(code, out.getvalue())
+
+
+def tell_here(outcome: Outcome, step: Step, folder: Path) -> Ended:
+    """What the step would tell of an outcome."""
+    desk = Desk.at(folder, step)
+    environment, out = desk.here(step), io.StringIO()
+    event, inputs = read_event(environment), parse(environment)
+    known = Known(event=event, inputs=inputs)
+    pacing = Pacing()
+    with GitHub(api=event.api_url, graphql=event.graphql_url, token=TOKEN, pacing=pacing) as github:
+        places = Places(
+            runner=Runner(environment, out, chance=_word),
+            workspace=desk.workspace,
+            inputs=inputs,
+            comments=Comments(github, repo=event.repo, number=event.number or 0),
+        )
+        tell(outcome, context_of(environment, known), places)
+    return desk.ended(outcome.exit_code, out.getvalue())
+
+
+def _word() -> str:
+    return f"an-unguessable-word-{next(_WORDS)}"
 
 
 @dataclass(slots=True)
