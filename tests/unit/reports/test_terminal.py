@@ -7,9 +7,10 @@ import unicodedata
 import pytest
 from rich.cells import cell_len
 
-from backstop.core.verdict import Verdict
+from backstop.core.baseline import BaselineUse
+from backstop.core.verdict import Judged, Verdict
 from backstop.reports.terminal import render
-from tests.verdicts import BLOCKED, NAMED, NEW, agent_verdict
+from tests.verdicts import BLOCKED, CHANGED, DIGEST, NAMED, NEW, RELABELLED, agent_verdict
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -58,3 +59,20 @@ def test_what_is_left_out_is_counted() -> None:
     text = render(Verdict(agents=(agent_verdict(*[NEW] * 53),)))
     assert "... and 3 more; --format json shows all of them" in text
     assert "... and 4 more arguments" in text
+
+
+def test_g19_what_is_known_is_counted_on_top_and_hides_nothing_new() -> None:
+    """G19: of 60 known and one new finding a person sees the new one, and that there are 60."""
+    known = [Judged(divergence=RELABELLED, known=True)] * 60
+    told = BaselineUse(date="2026-11-30", by="eva", ledger=DIGEST, findings=60, known=60)
+    agent = agent_verdict(*known, NEW, Judged(divergence=CHANGED, waiver="agreed"), baseline=told)
+    lines = render(Verdict(agents=(agent,))).splitlines()
+    assert lines[1] == "60 known findings of the baseline of 2026-11-30 (eva) do not block"
+    cards = [line for line in lines if line.startswith("╭")]
+    assert [card.split()[1:3] for card in cards] == [["1", "EXTRA"], ["2", "MUTATED"]]
+
+
+def test_every_finding_is_named_so_that_it_can_be_waived() -> None:
+    text = render(BLOCKED)
+    names = {one.divergence.fingerprint for one in BLOCKED.agents[0].judged}
+    assert all(f"finding  {name}" in text or f"finding {name}" in text for name in names)
