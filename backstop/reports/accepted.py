@@ -9,9 +9,10 @@ from backstop.core.baseline import BaselineUse
 from backstop.core.verdict import AgentVerdict
 from backstop.core.waivers import WaiverUse
 from backstop.reports.explain import count_of
-from backstop.reports.markdown import Spelling, alert, bullets
+from backstop.reports.markdown import Spelling, alert, bullets, few
 
 _MAX: Final = 12
+_ROOM: Final = 4_000
 _REASON: Final = 160
 
 
@@ -23,9 +24,7 @@ def brought(agents: Sequence[AgentVerdict], spelling: Spelling) -> Iterator[str]
         for line in _brought(agent, spelling)
     ]
     if lines:
-        more = len(lines) - _MAX
-        rest = [f"and {more:,} more"] if more > 0 else []
-        listed = bullets([*lines[:_MAX], *rest])
+        listed = bullets(few(lines, len(lines), most=_MAX, room=_ROOM))
         yield alert("IMPORTANT", f"**This change accepts findings itself.** Review each:\n{listed}")
 
 
@@ -45,13 +44,11 @@ def known_line(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
 
 def to_mend(agent: AgentVerdict, spelling: Spelling) -> list[str]:
     """Waivers that waive nothing, or are not as they should be."""
-    lines = [
-        f"waiver {spelling.digest(use.waiver.about)}: {spelling.words(use.note)}"
-        for use in agent.waivers
-        if use.note
-    ]
-    more = len(lines) - _MAX
-    return [*lines[:_MAX], f"and {more:,} more waivers to mend"] if more > 0 else lines
+    noted = [use for use in agent.waivers if use.note]
+    lines = (
+        f"waiver {spelling.digest(use.waiver.about)}: {spelling.words(use.note)}" for use in noted
+    )
+    return few(lines, len(noted), most=_MAX, room=_ROOM)
 
 
 def _brought(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:

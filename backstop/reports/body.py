@@ -21,6 +21,7 @@ from backstop.reports.markdown import (
     alert,
     bullets,
     details,
+    few,
     fitting,
     link,
     row,
@@ -43,6 +44,7 @@ from backstop.reports.section import (
 _RANK: Final = (Decision.BLOCK, Decision.INCONCLUSIVE, Decision.PASS)
 _MAX_NOTES: Final = 12
 _NOTE: Final = 400
+_ROOM_FOR_NOTES: Final = 6_000
 _MAX_COMMANDS: Final = 5
 _WIDTH: Final = 90
 _USUAL: Final = "backstop.yaml"
@@ -132,8 +134,9 @@ def _at(context: CommentContext) -> str:
 
 def _notes(context: CommentContext) -> Iterator[str]:
     if context.notes:
-        spelling = spelling_of(context)
-        yield bullets(spelling.words(line, _NOTE) for line in context.notes[:_MAX_NOTES])
+        spelling, notes = spelling_of(context), context.notes
+        told = (spelling.words(line, _NOTE) for line in notes)
+        yield bullets(few(told, len(notes), most=_MAX_NOTES, room=_ROOM_FOR_NOTES))
 
 
 def _overview(agents: Sequence[AgentVerdict], context: CommentContext, room: int) -> Iterator[str]:

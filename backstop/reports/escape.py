@@ -86,12 +86,12 @@ def prose(text: str, *, limit: int | None = None) -> str:
     """`text` as running Markdown: plain words and small numbers stand as they are.
 
     Everything else is put into code spans, a run of it into one: what is not a word cannot
-    become a link, a mention, a mark-up or the start of a block. `limit` bounds the
-    characters of `text` that are shown.
+    become a link, a mention, a mark-up or the start of a block. `limit` bounds what is shown
+    but for the backticks.
     """
     shown: list[str] = []
     strange: list[str] = []
-    for token in plain(text, limit=limit).split():
+    for token in (plain(text) if limit is None else brief(text, limit)).split():
         opening, inner, closing = _parts(token)
         if opening or _harmless(inner):
             _flush(strange, shown)

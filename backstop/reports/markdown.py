@@ -5,6 +5,7 @@ Nothing is ever cut here: a part is taken whole or left out and counted.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -88,6 +89,13 @@ def link(text: str, url: str) -> str:
 def bullets(lines: Iterable[str]) -> str:
     """A list of one-line items."""
     return "\n".join(f"- {line}" for line in lines)
+
+
+def few(lines: Iterable[str], count: int, *, most: int, room: int) -> list[str]:
+    """The first of `count` finished `lines`, `most` in `room` at most, and how many more."""
+    shown = fitting(itertools.islice(lines, most), room)
+    more = count - len(shown)
+    return [*shown, f"and {more:,} more"] if more > 0 else shown
 
 
 def alert(kind: str, text: str) -> str:

@@ -19,6 +19,7 @@ from backstop.reports.markdown import (
     alert,
     bullets,
     details,
+    few,
     fitting,
     link,
     row,
@@ -41,6 +42,7 @@ _HEADER: Final = ("", "Finding", "Run, step", "Where it differs", "What removes 
 _FRAME: Final = 500
 """Bytes for what holds the parts together: heads of tables, blank lines, counts of the rest."""
 _MAX_LINES: Final = 8
+_ROOM_FOR_LINES: Final = 4_000
 _MAX_FIELDS: Final = 8
 _TEMPERS: Final = (
     ("also on base", "the version that runs now shows the same"),
@@ -207,21 +209,25 @@ def _counted(agent: AgentVerdict) -> str:
 
 
 def _lines(lines: Sequence[str], spelling: Spelling) -> list[str]:
-    shown = [spelling.words(line) for line in lines[:_MAX_LINES]]
-    more = len(lines) - len(shown)
-    return [*shown, f"and {more:,} more"] if more > 0 else shown
+    told = (spelling.words(line) for line in lines)
+    return few(told, len(lines), most=_MAX_LINES, room=_ROOM_FOR_LINES)
 
 
-def _coverage(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
+def _coverage(agent: AgentVerdict, spelling: Spelling) -> list[str]:
     coverage = agent.coverage
+    lines: list[str] = []
     if coverage.steps_assumed or coverage.drift != "none":
-        yield (
+        lines.append(
             f"{count_of(coverage.steps_total, 'step')} replayed, {coverage.steps_assumed:,} of "
             f"them assumed; the requests of the record: {spelling.words(coverage.drift)}"
         )
-    for name, parts in sorted(coverage.drifted.items())[:_MAX_LINES]:
-        listed = ", ".join(spelling.name(part) for part in parts[:_MAX_FIELDS])
-        yield f"{spelling.name(name)} is asked otherwise: {listed}"
+    asked = (
+        f"{spelling.name(name)} is asked otherwise: "
+        + ", ".join(spelling.name(part) for part in parts[:_MAX_FIELDS])
+        for name, parts in sorted(coverage.drifted.items())
+    )
+    drifted = few(asked, len(coverage.drifted), most=_MAX_LINES, room=_ROOM_FOR_LINES)
+    return [*lines, *drifted]
 
 
 def _row(number: int, judged: Judged, context: CommentContext) -> str:

@@ -27,6 +27,7 @@ from backstop.reports.escape import public
 from backstop.reports.markdown import fitting, shares, size
 from backstop.reports.summary import MAX_SUMMARY, render_error_summary, render_summary
 from tests.unit.reports.gfm import rendered
+from tests.unit.reports.hostile import verdict_of
 from tests.unit.reports.scenes import (
     CONTEXT,
     EARLIER,
@@ -308,6 +309,27 @@ def test_agents_that_talk_much_leave_room_for_each_other(agents: int) -> None:
     assert rendered(body).faults == ()
     shown = len(re.findall(r"^### ", body, re.MULTILINE))
     assert agents in {shown, 1} or re.search(rf"{agents - shown} more agents? in the", body)
+
+
+@pytest.mark.parametrize("sign", ["\u202e", "東", "`", "|", "\U0001f600", "x "])
+def test_long_words_hide_no_finding(sign: str) -> None:
+    """Whoever floods reasons, notes, waivers and names cannot push the findings out."""
+    flood = verdict_of(sign * 3_000)
+    loud = replace(
+        flood.agents[0],
+        why=(sign * 3_000,) * 99,
+        notes=(sign * 3_000,) * 99,
+        waivers=flood.agents[0].waivers * 99,
+        coverage=Coverage(drifted={f"{sign * 99}{n}": (sign * 99,) * 9 for n in range(99)}),
+    )
+    for decision in (Decision.BLOCK, Decision.INCONCLUSIVE):
+        verdict = Verdict(agents=(replace(loud, decision=decision),))
+        told = replace(CONTEXT, notes=(sign * 3_000,) * 99, versions={sign * 999: sign * 999})
+        body = render_comment(verdict, told)
+        assert size(body) < MAX_COMMENT
+        assert "[DUPLICATE]" in body
+        assert "more agent" not in body
+        assert rendered(body).faults == ()
 
 
 @given(st.lists(st.integers(0, 200), max_size=8), st.integers(0, 600))
