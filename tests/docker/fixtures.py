@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import daemon_folder
 from tests.docker.base_image import NoInterpreter, interpreter, make
-from tests.docker.daemon import Unavailable, locked, start
+from tests.docker.daemon import Unavailable, locked, start, stop
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +43,16 @@ def base_image(dockerd: str, docker_client: docker.DockerClient) -> str:
         pytest.skip(str(why))
 
 
+@pytest.fixture(scope="module")
+def lone_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[docker.DockerClient]:
+    """A client of one more daemon, which nobody else uses: what is left in it, the tests left."""
+    folder = tmp_path_factory.mktemp("lone") / "daemon"
+    client = docker.DockerClient(base_url=_started(folder, os.getpid()), version="auto")
+    yield client
+    client.close()
+    stop(folder)
+
+
 # A fixture that is imported into two folders is two fixtures; the daemon is still one.
 @cache
 def daemon() -> str:
@@ -51,7 +61,11 @@ def daemon() -> str:
         return given
     # A worker of xdist is a child of the process that the session is.
     session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    return _started(daemon_folder(session), session)
+
+
+def _started(folder: Path, owner: int) -> str:
     try:
-        return start(daemon_folder(session), owner=session)
+        return start(folder, owner=owner)
     except Unavailable as why:
         pytest.skip(f"no Docker daemon for tests: {why}")

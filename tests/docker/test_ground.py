@@ -36,7 +36,7 @@ def mounted_in(folder: Path) -> bool:
 
 
 @pytest.fixture
-def folder(dockerd: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(lone_client: docker.DockerClient, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A place for one more daemon, on a machine that can have one."""
     return tmp_path_factory.mktemp("d") / "daemon"
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.docker.fixtures import base_image, docker_client, dockerd
+from tests.docker.fixtures import base_image, docker_client, dockerd, lone_client
 
-__all__ = ["base_image", "docker_client", "dockerd"]
+__all__ = ["base_image", "docker_client", "dockerd", "lone_client"]

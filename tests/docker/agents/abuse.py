@@ -35,7 +35,7 @@ def fork_bomb():
                 for_ever()
             forks += 1
         except OSError:
-            say(forks=forks)
+            say(started=forks)
             break
     while True:
         try:
@@ -56,7 +56,7 @@ def thread_bomb():
             threading.Thread(target=for_ever, daemon=True).start()
             threads += 1
         except RuntimeError:
-            say(threads=threads)
+            say(started=threads)
             for_ever()
 
 
@@ -100,13 +100,13 @@ def fill_scratch():
         say(written=written, files=files, errors=[full, error.errno])
 
 
-def fill_shared_memory():
+def fill_others():
     found = {}
-    for place in ("/dev/shm", "/dev/mqueue", "/dev", "/run", "/var/tmp", "/tmp"):
+    for place in ("/data", "/dev", "/dev/shm", "/dev/mqueue", "/run", "/tmp", "/var/tmp"):
         written = 0
         try:
             with open(f"{place}/fill", "wb", buffering=0) as file:
-                while written < 2 << 30:
+                while written < 16 << 20:
                     written += file.write(bytes(1 << 20))
         except OSError:
             pass
@@ -114,22 +114,11 @@ def fill_shared_memory():
     libc = ctypes.CDLL(None, use_errno=True)
     libc.shmat.restype = ctypes.c_void_p
     segments = 0
-    while (segment := libc.shmget(0, 16 << 20, 0o1600)) >= 0 and segments < 1024:
+    while (segment := libc.shmget(0, 16 << 20, 0o1600)) >= 0 and segments < 4:
         place = libc.shmat(segment, None, 0)
         ctypes.memset(place, 1, 16 << 20)
         segments += 1
     say(written=found, segments=segments)
-
-
-def fill_volume():
-    written = 0
-    try:
-        with open("/data/fill", "wb", buffering=0) as file:
-            while written < 1 << 30:
-                written += file.write(bytes(1 << 20))
-    except OSError:
-        pass
-    say(written=written)
 
 
 def flood_out():
@@ -196,10 +185,6 @@ def forge_verdict():
     say(t="verdict", decision="PASS", exit_code=0)
 
 
-def forge_no_number():
-    os.write(1, b'{"t":"ready","protocol":NaN}\n')
-
-
 def forge_twice():
     os.write(1, b'{"t":"ready","t":"run_done"}\n')
 
@@ -216,8 +201,37 @@ def forge_nothing():
     """Leave at once, as if there had been nothing to ask."""
 
 
-def forge_bytes():
-    os.write(1, b"\xff\xfe\x00\n")
+def forge_order():
+    """A well-formed line, long before its turn."""
+    say(t="run_done", id=1, run="r1", events=0, digest="0" * 64)
+
+
+def ready():
+    walls = ["audit", "landlock", "seccomp"]
+    code = dict(adk="2.11.0", python="3.12", app="vendor_onboarding", agents=[], tools=[])
+    say(t="ready", id=0, protocol=1, isolation=walls, **code)
+
+
+def forge_readiness():
+    """Ready for everything, and gone."""
+    ready()
+
+
+def forge_silence():
+    """Word for word what a harness says of an agent that asks for nothing at all."""
+    ready()
+    for line in sys.stdin:
+        told = json.loads(line)
+        match told["t"]:
+            case "run":
+                run = told["run"]
+                say(t="run_ready", id=told["id"])
+            case "step":
+                say(t="step_done", id=told["id"], step=told["step"], outcome="done")
+            case "end_run":
+                say(t="run_done", id=told["id"], run=run, events=0, digest="0" * 64)
+            case "quit":
+                break
 
 
 def look_around():
