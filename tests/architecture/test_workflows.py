@@ -48,7 +48,10 @@ def test_every_linter_is_content_with_what_we_publish() -> None:
 FAULTS = {
     # A workflow that is no workflow is not looked into any further: its fault stands alone.
     ".github/workflows/ci.yml": ("timeout-minutes: 60", "timeout-hours: 1"),
-    ".github/workflows/release.yml": ("make check", "echo ${{ github.event.head_commit.message }}"),
+    ".github/workflows/release.yml": (
+        "run: sudo",
+        "run: echo ${{ github.event.head_commit.message }}",
+    ),
     "examples/workflow.yml": ("pull_request,", "pull_request_target,"),
     "action.yml": ("using: docker", "using: podman"),
     "Dockerfile": ("FROM ${BASE}", "FROM python:latest"),
