@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from backstop.core.declaration import Declaration
 from backstop.core.sealing import seal_lines
@@ -86,20 +84,19 @@ def repository(folder: Path, *agents: str) -> Repository:
     made = Repository(folder=folder)
     studio = Studio(folder=folder / "studio")
     agent = studio.version("v1", AGENT)
-    ledger = studio.ledger(
-        agent,
-        steps=["go"],
-        models={"desk": [called(("pay", {"vendor": "x"})), said("paid")]},
-        declared={"pay": Declaration(tool="pay", identity=("vendor",))},
-    )
     stated = ["version: 1", "agents:"]
     (made.base / "ledgers").mkdir(parents=True)
     for name in agents or ("desk",):
         shutil.copytree(
             agent, made.base / "agents" / name, ignore=shutil.ignore_patterns("__pycache__")
         )
-        header = msgspec.structs.replace(ledger.header, agent=name)
-        lines = seal_lines(header, list(ledger.events))
+        ledger = replace(studio, name=name).ledger(
+            agent,
+            steps=["go"],
+            models={"desk": [called(("pay", {"vendor": "x"})), said("paid")]},
+            declared={"pay": Declaration(tool="pay", identity=("vendor",))},
+        )
+        lines = seal_lines(ledger.header, list(ledger.events))
         (made.base / f"ledgers/{name}.jsonl").write_bytes(b"".join(lines))
         stated.append(f"  {name}: {LINE % (name, name)}")
     (made.base / "backstop.yaml").write_text("\n".join([*stated, ""]), encoding="utf-8")

@@ -79,9 +79,10 @@ def answering(name: str, response: dict[str, Any]) -> Callable[[Pending], types.
 
 @dataclass(frozen=True, kw_only=True)
 class Studio:
-    """Where versions of agents live and are recorded."""
+    """Where versions of agents live and are recorded; `name` is whose ledgers these are."""
 
     folder: Path
+    name: str = "desk"
 
     def version(
         self, name: str, source: str, *changes: tuple[str, str], package: str = "desk"
@@ -111,7 +112,7 @@ class Studio:
         store = MemoryStore(clock=Ticking())
         journal = Journal(
             store=store,
-            namespace=Namespace(agent="desk"),
+            namespace=Namespace(agent=self.name),
             declarations=declared,
             version=version_of(agent),
             owner="w",
@@ -126,13 +127,13 @@ class Studio:
         asyncio.run(take.record(steps, dict(state or {}), closed=closed))
         header = Header(
             format=FORMAT,
-            agent="desk",
+            agent=self.name,
             canon=CANON_VERSION,
             guarded=True,
             tools={name: known.digest for name, known in declared.items()},
             declarations={known.digest: known for known in declared.values()},
         )
-        return read(b"".join(seal_lines(header, list(store.read()))), name="desk.jsonl")
+        return read(b"".join(seal_lines(header, list(store.read()))), name=f"{self.name}.jsonl")
 
 
 @dataclass(kw_only=True)
