@@ -38,6 +38,8 @@ class Fault(Enum):
     """It is done; the answer is a 502."""
     CUTS = auto()
     """It is done; the connection ends without an answer."""
+    BREAKS = auto()
+    """It is done; the answer ends in the middle."""
     STALLS = auto()
     """It is done; no answer comes."""
     DRIPS = auto()
@@ -88,6 +90,8 @@ class FakeGitHub:
     """Open pull requests, as the list of them shows them."""
     renamed_from: str | None = None
     graphql: bool = True
+    deaf: bool = False
+    """It hides from the token that it may not change a comment, as servers do: 404."""
     hidden: frozenset[int] = frozenset()
     """Comments that a page has no room for and does not show, as those of blocked people."""
     asked: list[Asked] = field(default_factory=list)
@@ -186,6 +190,8 @@ class FakeGitHub:
                 return _json(502, {"message": "Server Error"})
             case Fault.CUTS:
                 return Answer(0, {}, b"")
+            case Fault.BREAKS:
+                return true._replace(breaks_off=True)
             case Fault.STALLS:
                 self.ended.wait(_STALL_S)
                 return Answer(0, {}, b"")
@@ -248,6 +254,8 @@ class FakeGitHub:
         return _json(201, self._shown(self.say(int(number), body, account)))
 
     def _patch(self, asked: Asked, _: Account, id_: str) -> Answer:
+        if self.deaf:
+            return _json(404, {"message": "Not Found"})
         for comment in self.comments:
             if comment.id == int(id_):
                 comment.body = json.loads(asked.body)["body"]

@@ -36,13 +36,15 @@ class Asked:
 class Answer(NamedTuple):
     """An answer; with status 0 the connection ends without one.
 
-    With `drips_until` the body comes byte by byte, until that is set.
+    With `drips_until` the body comes byte by byte, until that is set; what `breaks_off` ends in
+    the middle of it.
     """
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     drips_until: threading.Event | None = None
+    breaks_off: bool = False
 
 
 @contextmanager
@@ -75,7 +77,10 @@ def serving(answer: Callable[[Asked], Answer], host: str) -> Iterator[str]:
                 self.send_header(name, value)
             self.send_header("content-length", str(len(told.body)))
             self.end_headers()
-            if told.drips_until is None:
+            if told.breaks_off:
+                self.close_connection = True
+                self.wfile.write(told.body[: len(told.body) // 2])
+            elif told.drips_until is None:
                 self.wfile.write(told.body)
             else:
                 self._drip(told.body, told.drips_until)

@@ -2,12 +2,13 @@
 
 The token goes to the host of the API and nowhere else. A redirect that leads away (a tarball
 lies on another host, under an address that is a key itself) is followed without it, and no
-address is ever shown with its query.
+address is ever shown with its query, nor logged with it, whoever turns logging on.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -71,6 +72,10 @@ class Unsure(Exception):
     """The request may have arrived, and what it asks for may be done; no answer came."""
 
 
+class Astray(Exception):
+    """A redirect that nobody may follow; the text says where it leads."""
+
+
 class Wire:
     """The connection to the API at `api`, whose `token` is None for anybody.
 
@@ -91,6 +96,8 @@ class Wire:
         self._api = httpx.URL(api)
         self._token = token
         self._monotonic = monotonic
+        logging.getLogger("httpx").addFilter(_without_queries)
+        logging.getLogger("httpcore.http11").addFilter(_silence)
         try:
             self._http = httpx.Client(follow_redirects=False, verify=_authorities())
         except (OSError, ValueError, ImportError, httpx.InvalidURL) as error:
@@ -115,8 +122,9 @@ class Wire:
 
     def clean(self, text: str) -> str:
         """`text`, which came from outside, on one line and without the token in it."""
-        text = " ".join(text.split())[:_SAID]
-        return text if self._token is None else text.replace(self._token, "***")
+        if self._token is not None:
+            text = text.replace(self._token, "***")
+        return " ".join(text.split())[:_SAID]
 
     def send(self, asked: Request, *, within_s: float) -> Reply:
         """The answer to one request, redirects followed.
@@ -134,7 +142,10 @@ class Wire:
                 reply = self._read(response, asked, until)
             if reply.status not in _REDIRECTS:
                 return reply
-            target = self._onward(asked.method, target, reply)
+            try:
+                target = onward(asked.method, target, reply, home=self._api)
+            except Astray as error:
+                raise self._astray(str(error)) from None
         raise self._astray("leads from one address to the next")
 
     def _request(self, asked: Request, target: httpx.URL, left_s: float) -> httpx.Request:
@@ -185,22 +196,8 @@ class Wire:
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Reply(status=response.status_code, headers=headers, body=bytes(kept))
 
-    def _onward(self, method: str, here: httpx.URL, reply: Reply) -> httpx.URL:
-        try:
-            there = here.join(reply.headers.get("location", ""))
-        except (httpx.InvalidURL, ValueError):
-            raise self._astray("leads to no address") from None
-        if there.scheme not in {"http", "https"} or not there.host:
-            raise self._astray("leads to no address")
-        if here.scheme == "https" and there.scheme != "https":
-            raise self._astray(f"leads to {there.host} without encryption")
-        looks = method == "GET"
-        if not looks and (reply.status not in _KEEPING or not self._at_home(there)):
-            raise self._astray(f"would send a change on to {there.host}")
-        return there
-
     def _at_home(self, target: httpx.URL) -> bool:
-        return _origin(target) == _origin(self._api)
+        return _same_host(target, self._api)
 
     def _reason(self, error: httpx.HTTPError) -> str:
         return self.clean(str(error)) or type(error).__name__
@@ -212,12 +209,45 @@ class Wire:
         )
 
 
+def onward(method: str, here: httpx.URL, reply: Reply, *, home: httpx.URL) -> httpx.URL:
+    """Where a redirect leads: a look anywhere, a change within the host of the API alone.
+
+    Raises `Astray`, never with the query of an address.
+    """
+    try:
+        there = here.join(reply.headers.get("location", ""))
+    except (httpx.InvalidURL, ValueError):
+        raise Astray("leads to no address") from None
+    if there.scheme not in {"http", "https"} or not there.host:
+        raise Astray("leads to no address")
+    if here.scheme == "https" and there.scheme != "https":
+        raise Astray(f"leads to {there.host} without encryption")
+    keeps = reply.status in _KEEPING and _same_host(there, home)
+    if method != "GET" and not keeps:
+        raise Astray(f"would send a change on to {there.host}")
+    return there
+
+
+def _without_queries(record: logging.LogRecord) -> bool:
+    if isinstance(record.args, tuple):
+        record.args = tuple(
+            arg.copy_with(query=None) if isinstance(arg, httpx.URL) else arg for arg in record.args
+        )
+    return True
+
+
+def _silence(_record: logging.LogRecord) -> bool:
+    """Its records hold all headers of an answer: a redirect's address is one."""
+    return False
+
+
 @cache
 def _authorities() -> ssl.SSLContext:
     """Whom to believe about hosts; it takes as long to read as several requests."""
     return httpx.create_ssl_context()
 
 
-def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
-    port = url.port or {"http": 80, "https": 443}.get(url.scheme)
-    return (url.scheme, url.host, port)
+def _same_host(one: httpx.URL, other: httpx.URL) -> bool:
+    usual = {"http": 80, "https": 443}
+    first, second = ((url.scheme, url.host, url.port or usual[url.scheme]) for url in (one, other))
+    return first == second

@@ -55,7 +55,7 @@ def test_the_host_of_the_archives_gets_no_token(
     assert [asked.token for asked in fake.asked_for_archives] == [None]
 
 
-@pytest.mark.parametrize("fault", [Fault.FAILS, Fault.CUTS])
+@pytest.mark.parametrize("fault", [Fault.FAILS, Fault.CUTS, Fault.BREAKS])
 def test_an_archive_that_breaks_off_is_fetched_anew(
     fake: FakeGitHub, archive: Archive, tmp_path: Path, fault: Fault
 ) -> None:

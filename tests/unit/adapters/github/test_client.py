@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import socket
+import subprocess
+import sys
+import textwrap
 from dataclasses import replace
 
+import httpx
 import msgspec
 import pytest
 
 from backstop.adapters.github.client import Denied, GitHub, InDoubt
 from backstop.adapters.github.retrying import Pacing
-from backstop.adapters.github.wire import Reply
+from backstop.adapters.github.wire import Astray, Reply, onward
 from backstop.errors import BackstopError
+from tests.conftest import ROOT
 from tests.github.fake import KEY, TOKEN, FakeGitHub, Fault
-from tests.github.serving import Answer, serving
+from tests.github.serving import Answer, Asked, serving
 from tests.github.shapes import JOBS
 from tests.github.talking import Watch, pacing_by, talking_to
 
@@ -140,6 +146,14 @@ def test_a_token_without_rights_is_an_answer(fake: FakeGitHub, token: str | None
     assert "token" in answer.advice()
 
 
+def test_a_refusal_without_words_is_a_refusal() -> None:
+    with (
+        serving(lambda _: Answer(404, {}, b"<html>"), "127.0.0.1") as url,
+        GitHub(api=url, graphql=url, token=TOKEN, pacing=pacing_by(Watch())) as github,
+    ):
+        assert github.get("/x") == Denied(status=404, said="")
+
+
 def test_what_github_finds_wrong_is_told_with_its_words(fake: FakeGitHub, github: GitHub) -> None:
     with pytest.raises(BackstopError, match=r"POST /repos.* wrong \(422: Validation Failed\)"):
         github.post(COMMENTS, {"body": "x" * 65_537})
@@ -254,10 +268,99 @@ def test_a_token_that_cannot_be_one_is_refused_without_being_shown(token: str) -
     assert token not in str(failed.value)
 
 
-def test_the_address_of_an_archive_is_in_no_error(fake: FakeGitHub, github: GitHub) -> None:
+def test_the_key_in_the_address_of_an_archive_is_in_no_error_and_no_log(
+    fake: FakeGitHub, github: GitHub, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     fake.plan(*[Fault.FAILS] * 40, on="legacy")
     sha = fake.commit({})
     with pytest.raises(BackstopError) as failed:
         github.download(f"/repos/octo/repo/tarball/{sha}", io.BytesIO(), most=1000)
     assert len(fake.asked_for_archives) > 3
-    assert KEY not in str(failed.value)
+    assert KEY not in str(failed.value) + caplog.text
+    assert "legacy.tar.gz" in caplog.text  # the control: the address was logged
+    assert all(asked.query["token"] == KEY for asked in fake.asked_for_archives)
+
+
+def told_by(script: str, **environment: str) -> str:
+    """What a process of its own prints: it reads its proxies from its own environment."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={"PATH": os.environ["PATH"], **environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def redirect(status: int, location: str) -> Reply:
+    return Reply(status=status, headers={"location": location}, body=b"")
+
+
+HOME = httpx.URL("https://api.example.com")
+
+
+@pytest.mark.parametrize(
+    "location", ["http://api.example.com/x", "http://elsewhere/x?token=KEY", "https://x:port/y", "data:x"]
+)
+def test_a_look_is_not_led_astray(location: str) -> None:
+    with pytest.raises(Astray) as failed:
+        onward("GET", HOME.join("/a"), redirect(302, location), home=HOME)
+    assert "KEY" not in str(failed.value)
+
+
+def test_a_change_stays_on_the_host_of_the_api() -> None:
+    there = onward("PATCH", HOME.join("/a"), redirect(307, "/b"), home=HOME)
+    assert there == HOME.join("/b")
+    same = onward("PATCH", HOME, redirect(308, "https://api.example.com:443/b"), home=HOME)
+    assert same.path == "/b"
+    for status, location in [
+        (302, "/b"),
+        (307, "https://api.example.com:444/b"),
+        (307, "https://api.example.com.evil/b"),
+    ]:
+        with pytest.raises(Astray, match="a change"):
+            onward("PATCH", HOME, redirect(status, location), home=HOME)
+
+
+SCRIPT = """
+    from backstop.adapters.github.client import GitHub
+    from backstop.adapters.github.retrying import Pacing
+    from backstop.errors import BackstopError
+    pacing = Pacing(total_s=0.1)
+    try:
+        with GitHub(api="http://api.invalid", graphql="", token="ghs_x", pacing=pacing) as github:
+            print(github.get("/x"))
+    except BackstopError as error:
+        print(error.slug, error)
+"""
+
+
+def test_a_proxy_of_the_environment_is_used() -> None:
+    def proxy(asked: Asked) -> Answer:
+        return Answer(403, {}, msgspec.json.encode({"message": asked.headers["host"]}))
+
+    with serving(proxy, "127.0.0.1") as url:
+        assert "GitHub answers 403: api.invalid" in told_by(SCRIPT, HTTP_PROXY=url)
+
+
+@pytest.mark.parametrize("proxy", ["ftp://user:geheim@host", "http://user:geheim@host:99999"])
+def test_a_proxy_that_cannot_be_used_is_told_without_its_password(proxy: str) -> None:
+    told = told_by(SCRIPT, HTTP_PROXY=proxy)
+    assert told.startswith("github-down ")
+    assert "geheim" not in told
+    assert "PROXY" in told
+
+
+def test_a_proxy_that_lets_nothing_through_is_told() -> None:
+    with serving(lambda _: Answer(200, {}, b""), "127.0.0.1") as url:  # it knows no CONNECT
+        told = told_by(SCRIPT.replace("http://", "https://"), HTTPS_PROXY=url)
+    assert "the proxy does not let it through" in told
+
+
+def test_certificates_that_are_not_there_are_told() -> None:
+    told = told_by(SCRIPT, SSL_CERT_FILE="/nowhere/ca.pem")
+    assert told.startswith("github-down ")
+    assert "SSL_CERT_FILE" in told

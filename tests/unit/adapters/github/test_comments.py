@@ -119,7 +119,7 @@ def test_a_server_without_graphql_leaves_the_account_of_jobs(
     assert bodies(fake) == [body("forged", run=4), body("green")]
 
 
-@pytest.mark.parametrize("fault", [Fault.LOSES, Fault.CUTS])
+@pytest.mark.parametrize("fault", [Fault.LOSES, Fault.CUTS, Fault.BREAKS])
 def test_a_comment_whose_answer_was_lost_is_found_and_not_sent_twice(
     fake: FakeGitHub, comments: Comments, fault: Fault
 ) -> None:
@@ -305,3 +305,19 @@ def test_a_pull_request_that_is_not_there_is_an_answer(fake: FakeGitHub, github:
     elsewhere = Comments(github, repo="octo/gone", number=7)
     assert isinstance(elsewhere.upsert(MARKER, body("red")), Denied)
     assert isinstance(elsewhere.previous(MARKER), Denied)
+
+
+def test_a_comment_that_may_not_be_seen_to_change_is_an_answer(
+    fake: FakeGitHub, comments: Comments
+) -> None:
+    """Servers say 404 where a token may not write: that is no comment that somebody deleted."""
+    fake.say(7, body("red", run=4))
+    fake.deaf = True
+    posted = comments.upsert(MARKER, body("green"))
+    assert isinstance(posted, Denied)
+    assert posted.status == 404
+
+
+def test_a_comment_begins_with_its_marker(comments: Comments) -> None:
+    with pytest.raises(ValueError, match="marker"):
+        comments.upsert(MARKER, body("x", marker="<!-- other -->"))
