@@ -26,6 +26,7 @@ from backstop.core.verdict import (
     Verdict,
 )
 from backstop.errors import ConfigError
+from backstop.gate.cached import secret_from
 from backstop.gate.diff import recorded
 from backstop.gate.judge import judge, rule_sets
 from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Written
@@ -36,7 +37,7 @@ from backstop.wiring.caching import CACHE_KEY, Replays, cache_of
 from backstop.wiring.checkouts import changes
 from backstop.wiring.jobs import Job, configured, job_of, judged
 from backstop.wiring.replaying import asked, replays
-from backstop.wiring.sandboxes import Say
+from backstop.wiring.sandboxes import Say, Shelf
 from backstop.wiring.snapshot import NoLedger, snapshot
 
 
@@ -73,7 +74,9 @@ def gate(
     several = len(agents) > 1
     jobs = [job_of(request.replay, config, base_config, one, several=several) for one in agents]
     watch.lap("load")
-    play = partial(replays, progress=progress, say=say, withheld=_withheld(request))
+    play = partial(
+        replays, progress=progress, say=say, withheld=_withheld(request), shelf=_shelf(request)
+    )
     sitting = _Sitting(request, watch, play, clock or SystemClock(), accepts)
     verdicts = [sitting.on(job) for job in jobs]
     verdicts += [
@@ -181,6 +184,14 @@ class _Sitting:
 def _withheld(request: GateRequest) -> list[Path]:
     """What no candidate may see: old entries tell what is in the ledger."""
     return [] if request.cache_dir is None else [request.cache_dir]
+
+
+def _shelf(request: GateRequest) -> Shelf | None:
+    """Where candidates' packages are kept, if they can be sealed."""
+    if request.cache_dir is None or not request.cache_key:
+        return None
+    secret = secret_from(request.cache_key)
+    return Shelf(folder=request.cache_dir / "layers", secret=secret.value)
 
 
 def _about(request: GateRequest, found: Mapping[str, str] | str) -> list[str]:

@@ -20,7 +20,7 @@ from backstop.replay.service import Plan, Progress, Replay, replay, replay_both
 from backstop.replay.wire import ToolSeen
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
-from backstop.wiring.sandboxes import Contents, Say, sandbox
+from backstop.wiring.sandboxes import Contents, Say, Shelf, sandbox
 
 _EVENTS_A_WORKER: Final = 500
 """Starting one more process costs as much as replaying about so many more events."""
@@ -32,13 +32,15 @@ def replays(
     *,
     progress: Progress | None = None,
     withheld: Sequence[Path] = (),
+    shelf: Shelf | None = None,
     say: Say | None = None,
 ) -> tuple[Told | None, Told]:
     """The base's replay, where there is one, and the candidate's; side by side where that fits.
 
-    Each has the configured wall. `withheld` is what no candidate may see, beside the ledgers;
-    `say` is told what takes long before a replay can begin. Raises `SandboxError` or `WireError`
-    where a version cannot be started or imported.
+    Each has the configured wall. `withheld` is what no candidate may see, beside the ledgers,
+    and `shelf` where layers with their packages are kept; `say` is told what takes long before a
+    replay can begin. Raises `SandboxError` or `WireError` where a version cannot be started or
+    imported.
     """
     allowed = processors(len(os.sched_getaffinity(0)), job.config.sandbox.cpus)
     versions = 1 if job.base is None else 2
@@ -46,7 +48,9 @@ def replays(
         job.sandbox,
         job.ruling,
         replays=versions,
-        contents=Contents(checkouts=job.checkouts(), withheld=(*job.ledgers(), *withheld)),
+        contents=Contents(
+            checkouts=job.checkouts(), withheld=(*job.ledgers(), *withheld), shelf=shelf
+        ),
         say=say,
     )
     deadline = perf_counter() + job.config.sandbox.wall * versions

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,9 @@ from backstop.config import Config
 from backstop.errors import MissingExtra, UsageError
 from backstop.gate.request import ReplayRequest, Runtime, SandboxKind
 from backstop.ports import Sandbox
+
+INDEX: Final = "BACKSTOP_INDEX_URL"
+"""The variable that names the package index of candidates, with a password if it needs one."""
 
 _GRACE_S: Final = 60.0
 
@@ -67,11 +71,23 @@ def _word(words: type[_Word], text: str | None, *, option: str) -> _Word | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """Where layers with packages are kept for other machines, and what they are sealed with."""
+
+    folder: Path
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What candidates are built from: the checkouts that they lie in, and what never goes in."""
+    """What candidates are built from: the checkouts that they lie in, and what never goes in.
+
+    `shelf` is where their packages may be had from without being installed.
+    """
 
     checkouts: Sequence[Path] = ()
     withheld: Sequence[Path] = ()
+    shelf: Shelf | None = None
 
 
 def sandbox(
@@ -122,6 +138,7 @@ def _docker(
 ) -> Sandbox:
     try:
         from backstop.adapters.docker.building.images import ImageBuilder
+        from backstop.adapters.docker.building.kept import KeptLayers
         from backstop.adapters.docker.building.recipe import Recipe
         from backstop.adapters.docker.client import connect
         from backstop.adapters.docker.sandbox import DockerSandbox
@@ -134,13 +151,14 @@ def _docker(
     from backstop.replay.bundle import MODULE, write_harness
 
     reach = partial(connect, podman=chosen.runtime is Runtime.PODMAN)
-    client, build = reach(), ruling.sandbox.build
+    client, build, shelf = reach(), ruling.sandbox.build, contents.shelf
     remove_at_signals(reach)
     recipe = Recipe(
         python=build.python,
         base=build.base,
         requirements=build.requirements,
-        index=build.index,
+        # A configuration is no place for a password.
+        index=os.environ.get(INDEX) or build.index,
         proxy=build.proxy,
         wheels_only=build.wheels_only,
         dockerfile=build.dockerfile,
@@ -152,6 +170,7 @@ def _docker(
         recipe,
         checkouts=contents.checkouts,
         withheld=contents.withheld,
+        kept=KeptLayers(folder=shelf.folder, secret=shelf.secret) if shelf else None,
         labels=ownership(now=SystemClock().now(), for_s=build.wall),
         say=say or _silent,
     )

@@ -19,6 +19,7 @@ from docker.models.containers import Container
 from backstop.adapters.docker.building import images
 from backstop.adapters.docker.building.built import CLOCK, Built
 from backstop.adapters.docker.building.images import ImageBuilder
+from backstop.adapters.docker.building.kept import KeptLayers
 from backstop.adapters.docker.building.recipe import Recipe
 from backstop.errors import SandboxError
 from tests.docker.package_index import PackageIndex, package_index
@@ -266,6 +267,39 @@ def test_a_base_and_a_candidate_with_the_same_packages_install_them_once(
         one, other = pool.map(builder.build, agents)
     assert one.image != other.image
     assert seen.count("start") == 1
+
+
+def test_packages_that_were_kept_are_not_installed_on_the_next_machine(
+    make: Make, tmp_path: Path
+) -> None:
+    kept = KeptLayers(folder=tmp_path / "cache", secret=b"k" * 32)
+    root = checkout(tmp_path / "in", "google-adk==2.13.0\nkept-for-later==1\n")
+    make.index.offer("kept_for_later", "1", {"kept_for_later.py": "SAID = 'again'\n"})
+    agent = root / "agents" / "vendor"
+    asked = Recipe(base=make.base, index=make.index.address)
+
+    def build(layers: KeptLayers) -> Built:
+        builder = ImageBuilder(make.client, asked, checkouts=[root], labels=AT_WORK, kept=layers)
+        return builder.build(agent)
+
+    first = build(kept)
+    # The next machine's daemon has neither of the two images.
+    for image in {first.image, parent_of(make.client, first.image)}:
+        make.client.images.remove(image, force=True)
+    with watched(make.client) as seen:
+        built = build(kept)
+    assert "start" not in seen
+    code = "import kept_for_later as k, google.adk.version as v; print(k.SAID, v.__version__)"
+    assert make.run(built, code).strip() == "again 2.13.0"
+    for image in {built.image, parent_of(make.client, built.image)}:
+        make.client.images.remove(image, force=True)
+    with watched(make.client) as seen:
+        build(KeptLayers(folder=kept.folder, secret=b"another secret" * 3))
+    assert seen.count("start") == 1
+
+
+def parent_of(client: docker.DockerClient, image: str) -> str:
+    return str(client.images.get(image).attrs["Parent"])
 
 
 def test_a_package_that_does_not_exist_is_told_with_the_words_of_pip(

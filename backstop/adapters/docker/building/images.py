@@ -12,13 +12,14 @@ import io
 import tarfile
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import Final
 
 import docker
-from docker.errors import DockerException
+from docker.errors import DockerException, NotFound
 
 from backstop.adapters.docker.building.built import SOURCE, Built
 from backstop.adapters.docker.building.context import Context, read_context
@@ -32,6 +33,7 @@ from backstop.adapters.docker.building.daemon import (
 )
 from backstop.adapters.docker.building.ignoring import DOCKERS
 from backstop.adapters.docker.building.installing import Say, installed
+from backstop.adapters.docker.building.kept import KeptLayers
 from backstop.adapters.docker.building.locks import find_packages
 from backstop.adapters.docker.building.ownfile import build_own
 from backstop.adapters.docker.building.recipe import Recipe
@@ -62,7 +64,8 @@ class ImageBuilder:
 
     `checkouts` are the folders that agents lie in, each the whole of what goes into an image;
     an agent outside of all of them is refused. `withheld` never go in: ledgers, above all.
-    `labels` are put on containers while they are at work. `say` is told what takes long.
+    `labels` are put on containers while they are at work. `kept` are layers with packages from
+    other machines, where only wheels were installed. `say` is told what takes long.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class ImageBuilder:
         checkouts: Sequence[Path],
         withheld: Collection[Path] = (),
         labels: Mapping[str, str] | None = None,
+        kept: KeptLayers | None = None,
         say: Say = _nothing,
     ) -> None:
         self._client = client
@@ -80,6 +84,8 @@ class ImageBuilder:
         self._checkouts = tuple(checkouts)
         self._withheld = tuple(withheld)
         self._labels = dict(labels or {})
+        # What a package or a Dockerfile ran while it was built, ran there as it liked.
+        self._kept = kept if recipe.wheels_only and recipe.dockerfile is None else None
         self._say = say
         # Base and candidate have the same packages as a rule: the second waits for the first.
         self._one_at_a_time = threading.Lock()
@@ -193,7 +199,28 @@ class ImageBuilder:
         with told(subject), self._one_at_a_time:
             if (found := image_id(self._client, name)) is not None:
                 return found
+            if (again := self._restored(base, what, name)) is not None:
+                return again
             return self._install(base, what, name, subject=subject, deadline=deadline)
+
+    def _restored(self, base: str, what: Template, name: str) -> str | None:
+        """The image with the packages, from an archive that was kept."""
+        if self._kept is None:
+            return None
+        with self._kept.opened(what.digest) as found:
+            if found is None:
+                return None
+            self._say("unpacking packages that were kept")
+            facts, archive = found
+            with contextlib.suppress(NotFound), self._idle(base) as made:
+                self._client.api.put_archive(made, str(HOME.parent), archive)
+                return self._committed(made, name, PACKAGES, facts)
+        return None  # the base has no folder to unpack it into
+
+    def _idle(self, image: str) -> AbstractContextManager[str]:
+        """A container that is never started."""
+        bounds = {"network_mode": "none"}
+        return container(self._client, image, ["true"], bounds=bounds, labels=self._labels)
 
     def _install(
         self, base: str, what: Template, name: str, *, subject: str, deadline: float
@@ -209,9 +236,12 @@ class ImageBuilder:
             labels=self._labels,
             say=self._say,
         ) as done:
-            made = self._committed(
-                done.container, name, PACKAGES, {_PYTHON: done.python, _SITE: done.packages}
-            )
+            facts = {_PYTHON: done.python, _SITE: done.packages}
+            made = self._committed(done.container, name, PACKAGES, facts)
+            if self._kept is not None:
+                self._say("keeping packages for the next machine")
+                archive, _ = self._client.api.get_archive(done.container, str(HOME))
+                self._kept.keep(what.digest, facts, archive)
         self._forget_old(PACKAGES)
         return made
 
@@ -225,10 +255,7 @@ class ImageBuilder:
             if (found := image_id(self._client, name)) is not None:
                 return found
             self._say("putting the candidate into its image")
-            bounds = {"network_mode": "none"}
-            with container(
-                self._client, ready, ["true"], bounds=bounds, labels=self._labels
-            ) as made:
+            with self._idle(ready) as made:
                 self._client.api.put_archive(made, "/", context.archive)
                 if line:
                     self._client.api.put_archive(made, site, _one_file("candidate.pth", line))
