@@ -303,7 +303,8 @@ HOME = httpx.URL("https://api.example.com")
 
 
 @pytest.mark.parametrize(
-    "location", ["http://api.example.com/x", "http://elsewhere/x?token=KEY", "https://x:port/y", "data:x"]
+    "location",
+    ["http://api.example.com/x", "http://elsewhere/x?token=KEY", "https://x:port/y", "data:x"],
 )
 def test_a_look_is_not_led_astray(location: str) -> None:
     with pytest.raises(Astray) as failed:
