@@ -1,4 +1,4 @@
-"""Every way out of a container, as hardened as a candidate's: none gets through.
+"""Every way out of the docker sandbox: none gets through.
 
 The controls try the same ways in containers that are not hardened, beside the listeners and
 with what such a container must not have: what a detector reports there, it would report here.
@@ -10,17 +10,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import docker
 import pytest
 
-from backstop.adapters.bounds import Limits
-from backstop.adapters.docker.hardening import HARNESS, SCRATCH, hardened
-from backstop.adapters.docker.seccomp import profile
+from backstop.adapters.docker.building.built import SOURCE, Built
+from backstop.adapters.docker.hardening import HARNESS, SCRATCH
+from backstop.adapters.docker.sandbox import DockerSandbox
 from tests.docker.containers import run
 from tests.docker.open_doors import open_doors
 from tests.docker.outside import Outside, listening
-from tests.docker.ways import WAYS, command, report
+from tests.docker.ways import MODULE, WAYS, bundle, command, report
 
 pytestmark = pytest.mark.docker
 
@@ -42,26 +44,20 @@ def outside(
 
 
 @pytest.fixture(scope="module")
-def hardened_like_a_candidate(
+def candidate(
     docker_client: docker.DockerClient, base_image: str, outside: Outside
 ) -> dict[str, str]:
-    image = docker_client.images.get(base_image)
-    asked = hardened(
-        image=image.id or "",
-        built_in=image.attrs["Config"],
-        command=command(outside.told(WRITABLE)),
-        path=[],
-        needed=[],
-        labels={},
-        limits=Limits(),
-        cpus=1.0,
-        seccomp=profile(docker_client.version()["Arch"]),
-        init=True,
+    """What gets out of the docker sandbox, tried by what runs in it instead of the harness."""
+    image = str(docker_client.images.get(base_image).id)
+    sandbox = DockerSandbox(
+        docker_client,
+        lambda _: Built(image=image, agent=SOURCE / "agent", python="/usr/local/bin/python3"),
+        bundle=partial(bundle, outside.told(WRITABLE)),
+        module=MODULE,
     )
-    # The probe speaks through the daemon's log, which a candidate does not have.
-    host = {**asked.host, "LogConfig": {"Type": "json-file"}}
-    found: dict[str, str] = json.loads(run(docker_client, {**asked.config, "HostConfig": host}))
-    return found
+    with sandbox.start(Path("agent")) as conversation:
+        found: dict[str, str] = json.loads(conversation.receive() or conversation.noise)
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +74,8 @@ def control(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_way_out_is_closed(hardened_like_a_candidate: dict[str, str], way: str) -> None:
-    assert not hardened_like_a_candidate[way].startswith(("through", "broken"))
+def test_the_way_out_is_closed(candidate: dict[str, str], way: str) -> None:
+    assert not candidate[way].startswith(("through", "broken"))
 
 
 @pytest.mark.parametrize("way", WAYS)
