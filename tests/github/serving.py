@@ -47,60 +47,63 @@ class Answer(NamedTuple):
     breaks_off: bool = False
 
 
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _IDLE_S
+    answer: Callable[[Asked], Answer]
+
+    def _serve(self) -> None:
+        told = type(self).answer(self._asked())
+        if not told.status:
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        self.send_response_only(told.status)
+        for name, value in told.headers.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(told.body)))
+        self.end_headers()
+        if told.breaks_off:
+            self.close_connection = True
+            self.wfile.write(told.body[: len(told.body) // 2])
+        elif told.drips_until is None:
+            self.wfile.write(told.body)
+        else:
+            self._drip(told.body, told.drips_until)
+
+    def _asked(self) -> Asked:
+        length = int(self.headers.get("content-length") or 0)
+        parts = urlsplit(self.path)
+        return Asked(
+            method=self.command,
+            path=parts.path,
+            raw_query=parts.query,
+            query=dict(parse_qsl(parts.query)),
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=self.rfile.read(length),
+        )
+
+    def _drip(self, body: bytes, ended: threading.Event) -> None:
+        self.close_connection = True
+        for byte in body:
+            if ended.wait(_DRIP_S):
+                return
+            try:
+                self.wfile.write(bytes([byte]))
+            except OSError:
+                return  # nobody reads any more
+
+    do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = _serve  # noqa: N815 - its base's names
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
 @contextmanager
 def serving(answer: Callable[[Asked], Answer], host: str) -> Iterator[str]:
     """Serve `answer` at a free port of `host`; gives the address."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        timeout = _IDLE_S
-
-        def _serve(self) -> None:
-            length = int(self.headers.get("content-length") or 0)
-            parts = urlsplit(self.path)
-            told = answer(
-                Asked(
-                    method=self.command,
-                    path=parts.path,
-                    raw_query=parts.query,
-                    query=dict(parse_qsl(parts.query)),
-                    headers={name.lower(): value for name, value in self.headers.items()},
-                    body=self.rfile.read(length),
-                )
-            )
-            if not told.status:
-                self.close_connection = True
-                self.connection.shutdown(socket.SHUT_RDWR)
-                return
-            self.send_response_only(told.status)
-            for name, value in told.headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(told.body)))
-            self.end_headers()
-            if told.breaks_off:
-                self.close_connection = True
-                self.wfile.write(told.body[: len(told.body) // 2])
-            elif told.drips_until is None:
-                self.wfile.write(told.body)
-            else:
-                self._drip(told.body, told.drips_until)
-
-        def _drip(self, body: bytes, ended: threading.Event) -> None:
-            self.close_connection = True
-            for byte in body:
-                if ended.wait(_DRIP_S):
-                    return
-                try:
-                    self.wfile.write(bytes([byte]))
-                except OSError:
-                    return  # nobody reads any more
-
-        do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = _serve  # noqa: N815 - its base's names
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer((host, 0), Handler)
+    handler = type("Handler", (_Handler,), {"answer": staticmethod(answer)})
+    server = ThreadingHTTPServer((host, 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

@@ -40,15 +40,6 @@ class Denied:
         words = f": {self.said}" if self.said else ""
         return f"GitHub answers {self.status}{words}"
 
-    def advice(self) -> str:
-        """What a person can do about it, in a few words."""
-        if self.status == 401:  # noqa: PLR2004 - Unauthorized
-            return "the token is none, or no longer one: hand over ${{ github.token }}"
-        return (
-            "a run for a fork, or for Dependabot, has a token that only reads; any other needs "
-            "`pull-requests: write` and `contents: read` in the job's permissions"
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InDoubt:

@@ -265,7 +265,7 @@ def test_g10_a_token_that_only_reads_is_an_answer(fake: FakeGitHub, *, begun: bo
     with talking_to(fake) as github:
         posted = Comments(github, repo="octo/repo", number=7).upsert(MARKER, body("green"))
     assert isinstance(posted, Denied)
-    assert "fork" in posted.advice()
+    assert posted.said == "Resource not accessible by integration"
 
 
 def test_a_comment_at_the_limit_is_sent_and_a_longer_one_never(
