@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
+import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import docker
 import requests
-from docker.errors import APIError, DockerException, InvalidVersion
+from docker.errors import APIError, DockerException
 from docker.utils import kwargs_from_env
 
 from backstop.errors import SandboxError
@@ -19,28 +20,39 @@ from backstop.errors import SandboxError
 OLDEST_API: Final = (1, 41)
 """Docker 20.10: the first that answers a system call with the error that our profile names."""
 _TIMEOUT_S: Final = 60
-_UNREACHABLE: Final = frozenset({errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR})
-_DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
 
 
 def connect(url: str | None = None, *, podman: bool = False) -> docker.DockerClient:
     """A client of the daemon at `url`, else of DOCKER_HOST, else of the first known socket.
 
-    `podman` looks for podman's sockets instead of Docker's first, and not in DOCKER_HOST. Raises
-    `SandboxError` with the slug ``docker-missing``, ``docker-denied`` or ``docker-too-old``.
+    `podman` means podman's own: CONTAINER_HOST, else its sockets. Raises `SandboxError` with the
+    slug ``docker-missing``, ``docker-denied`` or ``docker-too-old``.
     """
-    settings = {} if podman else kwargs_from_env()
-    where = url or settings.get("base_url") or _first(podman=podman)
+    settings: dict[str, Any] = {} if podman else dict(kwargs_from_env())
+    named = os.environ.get("CONTAINER_HOST") if podman else settings.get("base_url")
+    where = url or named or _first(podman=podman)
     settings["base_url"] = where
     try:
-        client = docker.DockerClient(version="auto", timeout=_TIMEOUT_S, **settings)
-    except (DockerException, requests.RequestException, ValueError) as error:
+        _knock(where)
+        spoken = _spoken(settings)
+    except (DockerException, requests.RequestException, OSError, ValueError) as error:
         raise _no_client(error, where) from None
-    version = client.api.api_version
-    if tuple(int(part) for part in version.split(".")) < OLDEST_API:
+    if tuple(int(part) for part in spoken.split(".")) < OLDEST_API:
+        raise _too_old(where, spoken)
+    return docker.DockerClient(version=spoken, timeout=_TIMEOUT_S, **settings)
+
+
+def _spoken(settings: dict[str, Any]) -> str:
+    """The newest version of the API that the daemon speaks; no connection stays open."""
+    oldest = ".".join(map(str, OLDEST_API))
+    client = docker.DockerClient(version=oldest, timeout=_TIMEOUT_S, **settings)
+    try:
+        said = str(client.api.version(api_version=False).get("ApiVersion"))
+    finally:
         client.close()
-        raise _too_old(where, f"speaks version {version} of the API")
-    return client
+    if not re.fullmatch(r"\d{1,3}\.\d{1,3}", said):
+        raise ValueError(f"it speaks version {said[:20]!r} of the API")
+    return said
 
 
 @contextlib.contextmanager
@@ -58,62 +70,55 @@ def asking(what: str) -> Iterator[None]:
 
 
 def _first(*, podman: bool) -> str:
-    """The first socket that is there; where none is, the one that would usually be."""
+    """The first socket that is there; where none is, the usual one."""
     mine = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}")
     dockers = [Path("/var/run/docker.sock"), mine / "docker.sock"]
     podmans = [mine / "podman/podman.sock", Path("/run/podman/podman.sock")]
     known = podmans if podman else [*dockers, *podmans]
-    return f"unix://{next((socket for socket in known if _is_there(socket)), known[0])}"
+    return f"unix://{next((one for one in known if _is_there(one)), known[0])}"
 
 
-def _is_there(socket: Path) -> bool:
+def _is_there(path: Path) -> bool:
     try:
-        return socket.exists()
+        return path.exists()
     except PermissionError:
         return True  # it may be: whoever opens it is told
 
 
+def _knock(where: str) -> None:
+    """Raise the system's own word for why a socket cannot be used; a client would hide it."""
+    kind, _, path = where.partition("://")
+    if kind in {"unix", "http+unix"}:
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.settimeout(_TIMEOUT_S)
+            knocking.connect(path)
+
+
 def _no_client(error: Exception, where: str) -> SandboxError:
-    number = _cause(error)
-    if number in _DENIED:
-        return SandboxError(
-            f"the daemon at {where} may not be used by user {os.getuid()}; join the group that "
-            "owns its socket, or run with --runtime none",
-            slug="docker-denied",
-        )
-    if isinstance(error, InvalidVersion) or "lower than" in str(error):
-        return _too_old(where, str(error))
-    if number in _UNREACHABLE:
-        return SandboxError(
-            f"no container daemon listens at {where}; start it, name another one in DOCKER_HOST, "
-            "or run with --runtime none",
-            slug="docker-missing",
-        )
-    return SandboxError(
-        f"the daemon at {where} cannot be talked to: {error}; check DOCKER_HOST",
-        slug="docker-missing",
-    )
+    match error:
+        case PermissionError():
+            return SandboxError(
+                f"the daemon at {where} may not be used by user {os.geteuid()}; join the group "
+                "that owns its socket, or run with --runtime none",
+                slug="docker-denied",
+            )
+        case FileNotFoundError() | NotADirectoryError() | ConnectionRefusedError():
+            return SandboxError(
+                f"no container daemon listens at {where}; start it, name another one in "
+                "DOCKER_HOST, or run with --runtime none",
+                slug="docker-missing",
+            )
+        case _:
+            return SandboxError(
+                f"the daemon at {where} cannot be talked to: {error}; check DOCKER_HOST",
+                slug="docker-missing",
+            )
 
 
-def _too_old(where: str, what: str) -> SandboxError:
+def _too_old(where: str, spoken: str) -> SandboxError:
     oldest = ".".join(map(str, OLDEST_API))
     return SandboxError(
-        f"the daemon at {where} {what}, and a candidate's system calls can be bounded from "
-        f"{oldest} (Docker 20.10) on; update it",
+        f"the daemon at {where} speaks version {spoken} of the API, and a candidate's system "
+        f"calls can be bounded from {oldest} (Docker 20.10) on; update it",
         slug="docker-too-old",
     )
-
-
-def _cause(error: BaseException) -> int | None:
-    """The system's number for what lies at the bottom of an error of the client library."""
-    waiting, seen = [error], list[object]()
-    while waiting:
-        one = waiting.pop()
-        if any(one is known for known in seen):
-            continue
-        seen.append(one)
-        if isinstance(one, OSError) and one.errno is not None:
-            return one.errno
-        more = [one.__cause__, one.__context__, *one.args, getattr(one, "reason", None)]
-        waiting += [other for other in more if isinstance(other, BaseException)]
-    return None

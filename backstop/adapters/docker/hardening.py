@@ -139,7 +139,8 @@ def _covered(built_in: Mapping[str, Any], needed: Sequence[PurePosixPath]) -> di
     """An empty folder of nearly no size over each volume of the image: a volume is the host's."""
     covers = {}
     for name in built_in.get("Volumes") or {}:
-        path = PurePosixPath(name)
+        # Two slashes in front are a root of their own, to Python alone.
+        path = PurePosixPath(f"/{name.lstrip('/')}" if name.startswith("/") else name)
         kept = next((one for one in needed if _meet(path, one)), None)
         if kept is not None or not path.is_absolute() or ".." in path.parts:
             raise SandboxError(

@@ -55,6 +55,7 @@ class DockerSandbox:
         self._cpus = cpus
         self._now = now
         self._lock = threading.Lock()
+        self._building: dict[Path, threading.Lock] = {}
         self._built: dict[Path, Built] = {}
         self._files: bytes | None = None
         self._machine = ""
@@ -93,9 +94,11 @@ class DockerSandbox:
                 self._machine = str(version.get("Arch", ""))
                 self._has_init = _is_docker(version)
                 self._files = packed(self._bundle)
+            files, building = self._files, self._building.setdefault(agent, threading.Lock())
+        with building:
             if agent not in self._built:
                 self._built[agent] = self._build(agent)
-            return self._built[agent], self._files
+            return self._built[agent], files
 
     def _asked(self, built: Built, agent: Path, size: int) -> Hardened:
         with asking(f"show the image of {agent}"):
