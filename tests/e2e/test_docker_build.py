@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import tarfile
@@ -13,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import docker
 import pytest
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
 from backstop.adapters.docker.building import images
@@ -25,6 +26,10 @@ from backstop.errors import SandboxError
 from tests.docker.package_index import PackageIndex, package_index
 
 AT_WORK = {"dev.backstop.test": "build"}
+MINE = "dev.backstop.small"
+SMALL = "backstop-test-small:1"
+FOR_EVER = {images.PACKAGES: 1000, images.CANDIDATE: 1000}
+"""Other tests have images of their own in this daemon."""
 AT_WORK_IS = "dev.backstop.test=build"
 BACKEND = {
     "setuptools/__init__.py": "",
@@ -45,23 +50,22 @@ def index(docker_client: docker.DockerClient, base_image: str) -> Iterator[Packa
         yield offering
 
 
+@pytest.fixture(scope="module")
+def base(docker_client: docker.DockerClient, base_image: str) -> Iterator[str]:
+    """The base of these tests: whatever is made of it bears its label, and goes at the end."""
+    file = io.BytesIO(f"FROM {base_image}\nLABEL {MINE}=1\n".encode())
+    docker_client.images.build(fileobj=file, rm=True, forcerm=True, tag=SMALL)
+    yield SMALL
+    for _ in range(2):  # what lies on another one has to go first
+        for image in docker_client.images.list(filters={"label": MINE}):
+            with contextlib.suppress(APIError):
+                docker_client.images.remove(str(image.id), force=True)
+
+
 @pytest.fixture
-def make(
-    docker_client: docker.DockerClient, base_image: str, index: PackageIndex
-) -> Iterator[Make]:
-    yield Make(docker_client, base_image, index)
+def make(docker_client: docker.DockerClient, base: str, index: PackageIndex) -> Iterator[Make]:
+    yield Make(docker_client, base, index)
     assert at_work(docker_client) == []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nothing_is_kept(docker_client: docker.DockerClient) -> Iterator[None]:
-    """Images of this file's are gone when it ends; those of the real packages may stay."""
-    before = {image.id for image in docker_client.images.list(all=True)}
-    yield
-    for image in docker_client.images.list(filters={"label": images.LABEL}):
-        if image.id not in before:
-            for tag in image.tags:
-                docker_client.images.remove(tag)
 
 
 class Make:
@@ -83,6 +87,7 @@ class Make:
             checkouts=[root],
             withheld=withheld,
             labels=AT_WORK,
+            newest=FOR_EVER,
             say=self.said.append,
         )
 
@@ -261,7 +266,9 @@ def test_a_base_and_a_candidate_with_the_same_packages_install_them_once(
     base = checkout(tmp_path / "base", lines)
     candidate = checkout(tmp_path / "head", f"# {tmp_path}\n{lines}", new="x")
     client, asked = make.client, Recipe(base=make.base, index=make.index.address)
-    builder = ImageBuilder(client, asked, checkouts=[base, candidate], labels=AT_WORK)
+    builder = ImageBuilder(
+        client, asked, checkouts=[base, candidate], labels=AT_WORK, newest=FOR_EVER
+    )
     with watched(client) as seen, ThreadPoolExecutor() as pool:
         agents = [root / "agents" / "vendor" for root in (base, candidate)]
         one, other = pool.map(builder.build, agents)
@@ -279,7 +286,9 @@ def test_packages_that_were_kept_are_not_installed_on_the_next_machine(
     asked = Recipe(base=make.base, index=make.index.address)
 
     def build(layers: KeptLayers) -> Built:
-        builder = ImageBuilder(make.client, asked, checkouts=[root], labels=AT_WORK, kept=layers)
+        builder = ImageBuilder(
+            make.client, asked, checkouts=[root], labels=AT_WORK, newest=FOR_EVER, kept=layers
+        )
         return builder.build(agent)
 
     first = build(kept)
@@ -488,14 +497,15 @@ def test_a_base_image_that_does_not_serve_is_told_so(
     assert base.id
 
 
-def test_old_images_are_forgotten_and_the_newest_stay(make: Make, tmp_path: Path) -> None:
-    root = checkout(tmp_path)
-    layer = {"label": f"{images.LABEL}={images.CANDIDATE}"}
-    make(root)
-    there = len(make.client.images.list(filters=layer))
-    (root / "new").write_text("")
-    newest = make(root).image
-    images.forget(make.client, layer=images.CANDIDATE, keep=there)
-    kept = {image.id for image in make.client.images.list(filters=layer)}
-    assert newest in kept
-    assert len(kept) <= there
+def test_old_images_are_forgotten_and_the_newest_stay(make: Make) -> None:
+    layer = "layer-of-a-test"
+    for number in range(3):
+        file = f"FROM {make.base}\nLABEL {images.LABEL}={layer} n={number}\n".encode()
+        make.client.images.build(fileobj=io.BytesIO(file), rm=True, tag=f"backstop-x:{number}")
+    there = {"label": f"{images.LABEL}={layer}"}
+    images.forget(make.client, layer=layer, keep=3)
+    assert len(make.client.images.list(filters=there)) == 3
+    images.forget(make.client, layer=layer, keep=1)
+    assert len(make.client.images.list(filters=there)) == 1
+    images.forget(make.client, layer=layer)
+    assert make.client.images.list(filters=there) == []

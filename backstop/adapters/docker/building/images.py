@@ -48,8 +48,7 @@ CANDIDATE: Final = "candidate"
 
 _PYTHON: Final = "dev.backstop.python"
 _SITE: Final = "dev.backstop.packages"
-_KEPT: Final = {PACKAGES: 4, CANDIDATE: 8}
-"""How many images of a layer stay for the next build, the newest ones."""
+_NEWEST: Final = {PACKAGES: 4, CANDIDATE: 8}
 _FORM: Final = "1"
 _LARGEST_LOCK: Final = 16 << 20
 _RUNS_AS: Final = "65534:65534"
@@ -65,7 +64,8 @@ class ImageBuilder:
     `checkouts` are the folders that agents lie in, each the whole of what goes into an image;
     an agent outside of all of them is refused. `withheld` never go in: ledgers, above all.
     `labels` are put on containers while they are at work. `kept` are layers with packages from
-    other machines, where only wheels were installed. `say` is told what takes long.
+    other machines, where only wheels were installed. Of each layer the `newest` images stay, so
+    many of each, for the next build. `say` is told what takes long.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class ImageBuilder:
         withheld: Collection[Path] = (),
         labels: Mapping[str, str] | None = None,
         kept: KeptLayers | None = None,
+        newest: Mapping[str, int] | None = None,
         say: Say = _nothing,
     ) -> None:
         self._client = client
@@ -86,6 +87,7 @@ class ImageBuilder:
         self._labels = dict(labels or {})
         # What a package or a Dockerfile ran while it was built, ran there as it liked.
         self._kept = kept if recipe.wheels_only and recipe.dockerfile is None else None
+        self._newest = newest or _NEWEST
         self._say = say
         # Base and candidate have the same packages as a rule: the second waits for the first.
         self._one_at_a_time = threading.Lock()
@@ -279,7 +281,7 @@ class ImageBuilder:
         return str(said["Id"])
 
     def _forget_old(self, layer: str) -> None:
-        forget(self._client, layer=layer, keep=_KEPT[layer])
+        forget(self._client, layer=layer, keep=self._newest[layer])
 
 
 def forget(client: docker.DockerClient, *, layer: str, keep: int = 0) -> None:
