@@ -32,7 +32,7 @@ def checkout(folder: Path, version: str, *, gate: str = "{}") -> Path:
     file = folder / "backstop.yaml"
     file.write_text(
         f"version: 1\nagents:\n  {AGENT}:\n    path: '{SPECIMEN / version}'\n"
-        f"    ledger: '{LEDGER}'\n{TOOLS}gate: {gate}\n",
+        f"    ledger: '{LEDGER}'\n{TOOLS}gate: {gate}\nsandbox: {{cpus: 1}}\n",
         encoding="utf-8",
     )
     return file
