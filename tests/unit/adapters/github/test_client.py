@@ -179,13 +179,19 @@ def test_all_pages_are_read_also_those_that_are_short(fake: FakeGitHub, github: 
 
 
 def test_a_list_that_leads_back_is_told() -> None:
-    link = {"link": '<http://elsewhere/x?page=1>; rel="next"'}
+    asked: list[Asked] = []
+
+    def answer(request: Asked) -> Answer:
+        asked.append(request)
+        return Answer(200, {"link": '<http://elsewhere/x?page=1>; rel="next"'}, b"[]")
+
     with (
-        serving(lambda _: Answer(200, link, b"[]"), "127.0.0.1") as url,
+        serving(answer, "127.0.0.1") as url,
         GitHub(api=url, graphql=url, token=TOKEN, pacing=pacing_by(Watch())) as github,
         pytest.raises(BackstopError, match="does not end"),
     ):
         list(github.pages("/x"))
+    assert len(asked) == 1
 
 
 def test_a_renamed_repository_is_followed_with_the_token(fake: FakeGitHub, github: GitHub) -> None:
@@ -292,6 +298,17 @@ def told_by(script: str, **environment: str) -> str:
         check=True,
     )
     return done.stdout
+
+
+def test_nothing_of_a_download_that_broke_off_stays() -> None:
+    answers = iter([Answer(200, {}, b"x" * 1000, breaks_off=True), Answer(200, {}, b"short")])
+    into = io.BytesIO()
+    with (
+        serving(lambda _: next(answers), "127.0.0.1") as url,
+        GitHub(api=url, graphql=url, token=TOKEN, pacing=pacing_by(Watch())) as github,
+    ):
+        github.download("/x", into, most=1000)
+    assert into.getvalue() == b"short"
 
 
 def redirect(status: int, location: str) -> Reply:
