@@ -18,13 +18,16 @@ _REASON: Final = 160
 
 def brought(agents: Sequence[AgentVerdict], spelling: Spelling) -> Iterator[str]:
     """What the pull request under judgement accepts by itself, for the top of the comment."""
-    lines = [
-        f"{spelling.name(agent.agent)}: {line}"
-        for agent in agents
-        for line in _brought(agent, spelling)
-    ]
-    if lines:
-        listed = bullets(few(lines, len(lines), most=_MAX, room=_ROOM))
+    count = sum(
+        sum(use.waiver.added for use in agent.waivers) + (_added(agent) > 0) for agent in agents
+    )
+    if count:
+        lines = (
+            f"{spelling.name(agent.agent)}: {line}"
+            for agent in agents
+            for line in _brought(agent, spelling)
+        )
+        listed = bullets(few(lines, count, most=_MAX, room=_ROOM))
         yield alert("IMPORTANT", f"**This change accepts findings itself.** Review each:\n{listed}")
 
 
@@ -55,9 +58,13 @@ def _brought(agent: AgentVerdict, spelling: Spelling) -> Iterator[str]:
     for use in agent.waivers:
         if use.waiver.added:
             yield _waiver(use, spelling)
-    if agent.baseline is not None and agent.baseline.added:
+    if agent.baseline is not None and (added := _added(agent)):
         counted = "" if agent.baseline.counted else ", which do not count yet"
-        yield f"{count_of(agent.baseline.added, 'finding')} more in the baseline{counted}"
+        yield f"{count_of(added, 'finding')} more in the baseline{counted}"
+
+
+def _added(agent: AgentVerdict) -> int:
+    return 0 if agent.baseline is None else agent.baseline.added
 
 
 def _waiver(use: WaiverUse, spelling: Spelling) -> str:

@@ -146,34 +146,40 @@ def fenced(text: str, *, language: str = "text") -> str:
     return "\n".join([f"{fence}{language}", *lines, fence])
 
 
-_SECRETS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
-    (re.compile(r"(?<![^\s])[^\s@]+@[^\s@]+(?:@\S*)?"), "[address]"),
-    (re.compile(r"(?i)\b(?:bearer|basic)\s+(?=\S*[0-9=])\S{6,}"), "[secret]"),
-    (
-        re.compile(
-            r"(?i)[\w-]{0,40}(?:password|passwd|secret|token|api[_-]?key|credential)[\w-]{0,20}"
-            r"[\"']?(?:\s{0,3}=\s{0,3}\S+|:[\"']?\S+|\s{0,3}:\s{1,3}(?=\S*[0-9])\S+)"
+_SECRETS: Final = tuple(
+    (re.compile(pattern, re.ASCII | re.IGNORECASE * loose), f"[{name}]")
+    for name, loose, pattern in (
+        ("address", False, r"(?<!\S)[^\s@]+@[^\s@]*\.[A-Za-z\u0080-\uffff]{2,}\S*"),
+        ("secret", True, r"\b(?:bearer|basic)\s+(?=\S*[0-9=])\S{6,}"),
+        (
+            "secret",
+            True,
+            (
+                r"(?:password|passwd|secret|token|api[_-]?key|credential)[\w-]{0,20}"
+                r"[\"']?(?:\s{0,3}=\s{0,3}\S+|:[\"']?\S+|\s{0,3}:\s{1,3}(?=\S*[0-9])\S+)"
+            ),
         ),
-        "[secret]",
-    ),
-    (
-        re.compile(
-            r"\b(?:sk|pk|rk|gh[opsur]|github_pat|glpat|xox[abeprs]|AKIA|ASIA|AIza|ya29|eyJ)"
-            r"[\w./+=-]{8,}"
+        (
+            "secret",
+            False,
+            (
+                r"\b(?:sk|pk|rk|gh[opsur]|github_pat|glpat|xox[abeprs]|AKIA|ASIA|AIza|ya29|eyJ)"
+                r"[\w./+=-]{8,}"
+            ),
         ),
-        "[secret]",
-    ),
-    (re.compile(r"(?<![\w-])[0-9](?:[ -]?[0-9]){8,}(?![\w-])"), "[number]"),
-    (re.compile(r"(?<![\w:])[0-9a-fA-F]{32,}(?!\w)"), "[secret]"),
-    (
-        re.compile(
-            r"(?<![\w+/=-])(?=[\w+/=-]{0,200}[A-Z])(?=[\w+/=-]{0,200}[a-z])"
-            r"(?=[\w+/=-]{0,200}[0-9])[\w+/=-]{24,}"
+        ("number", False, r"(?<![\w-])[0-9](?:[ -]?[0-9]){8,}(?![\w-])"),
+        ("secret", False, r"(?<![\w:])[0-9a-fA-F]{32,}(?!\w)"),
+        (
+            "secret",
+            False,
+            (
+                r"(?<![\w+/=-])(?=[\w+/=-]{0,200}[A-Z])(?=[\w+/=-]{0,200}[a-z])"
+                r"(?=[\w+/=-]{0,200}[0-9])[\w+/=-]{24,}"
+            ),
         ),
-        "[secret]",
-    ),
+    )
 )
-_READ: Final = 4_000
+_READ: Final = 2_000
 
 
 def public(text: str) -> str:

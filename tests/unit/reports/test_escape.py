@@ -6,7 +6,7 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backstop.reports.escape import (
@@ -123,6 +123,7 @@ def test_a_limit_holds_for_what_is_shown_and_cuts_no_escape(text: str, limit: in
 
 
 @given(ANYTHING)
+@example("<b> --> ---- <!-- --!>")
 def test_html_and_comments_cannot_be_left(text: str) -> None:
     assert in_html(text).count("<") == 2
     hidden = in_comment(json.dumps(text, ensure_ascii=False))
@@ -140,6 +141,6 @@ def test_no_line_of_a_fence_is_its_end(text: str) -> None:
 
 def test_masking_ends_at_a_blank_and_takes_no_square_time() -> None:
     """A token that the cut goes through is not shown by its beginning (G25)."""
-    assert public("x " * 1_990 + "a" * 60 + "@example.org tail").endswith("x …")
+    assert public("x " * 990 + "a" * 60 + "@example.org tail").endswith("x …")
     for long in ("a" * 200_000, "a@" * 100_000, "1 " * 100_000, "aB3" * 70_000):
-        assert len(public(long)) <= 4_100
+        assert len(public(long)) <= 2_100
