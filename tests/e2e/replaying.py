@@ -13,6 +13,7 @@ from backstop.core.ledgerfile import Ledger
 from backstop.core.redaction import RedactionKey
 from backstop.core.verdict import AgentVerdict, Policy
 from backstop.gate.judge import Asked, Recorded, judge
+from backstop.ports import Sandbox
 from backstop.replay.bundle import MODULE, write_bundle
 from backstop.replay.code import Code
 from backstop.replay.service import Plan, Replay, replay
@@ -29,6 +30,7 @@ def replayed(
     is_control: bool = False,
     workers: int = 1,
     key: RedactionKey | None = None,
+    sandbox: Sandbox = SANDBOX,
 ) -> Replay:
     """What the agent in folder `agent` asks for, given the ledger."""
     plan = Plan(
@@ -46,7 +48,7 @@ def replayed(
         workers=workers,
         redaction_key=key,
     )
-    return replay(plan, SANDBOX)
+    return replay(plan, sandbox)
 
 
 def verdict(

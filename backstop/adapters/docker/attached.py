@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Iterable
 from typing import Any, Final
 
 import docker
@@ -17,15 +16,21 @@ _HEADER: Final = struct.Struct(">B3xI")
 _CHUNK: Final = 1 << 18
 
 
-class Frames:
-    """Takes the headers out of what the daemon sends; holds no more than one header's bytes."""
+STDOUT, STDERR = 1, 2
+"""The daemon's numbers of the streams."""
 
-    def __init__(self) -> None:
+
+class Frames:
+    """Takes one stream out of what the daemon sends; holds no more than one header's bytes."""
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
         self._header = bytearray()
+        self._is_ours = False
         self._left = 0
 
     def feed(self, chunk: bytes) -> bytes:
-        """The bytes of `chunk` that are the container's own."""
+        """The bytes of `chunk` that are the stream's own."""
         found, at = bytearray(), 0
         while at < len(chunk):
             if self._left == 0:
@@ -33,26 +38,31 @@ class Frames:
                 self._header += chunk[at : at + missing]
                 at += missing
                 if len(self._header) == _HEADER.size:
-                    _, self._left = _HEADER.unpack(self._header)
+                    stream, self._left = _HEADER.unpack(self._header)
+                    self._is_ours = stream == self._stream
                     self._header.clear()
                 continue
             taken = chunk[at : at + self._left]
-            found += taken
+            # Podman sends every stream, whichever was asked for.
+            found += taken if self._is_ours else b""
             at += len(taken)
             self._left -= len(taken)
         return bytes(found)
 
 
 class Attached:
-    """The streams named in `streams` of one container, on a connection of their own.
+    """Stream `number` of one container, and its input too if `writes`, on a connection of its own.
 
     Make it before the container starts: what it says before that is lost. Raises
     `SandboxError` if the daemon does not connect them.
     """
 
-    def __init__(self, client: docker.DockerClient, container: str, streams: Iterable[str]) -> None:
+    def __init__(
+        self, client: docker.DockerClient, container: str, number: int, *, writes: bool = False
+    ) -> None:
+        names = ("stream", "stdout" if number == STDOUT else "stderr", *(["stdin"] * writes))
         with asking("connect a container's streams"):
-            params = dict.fromkeys(("stream", *streams), 1)
+            params = dict.fromkeys(names, 1)
             self._file: Any = client.api.attach_socket(container, params=params)
         # Both are closed in the end: one alone keeps the connection, and the daemon would wait
         # for somebody to read it before it removes the container.
@@ -63,7 +73,7 @@ class Attached:
                 "a daemon can be talked to by unix:// or tcp:// only; set DOCKER_HOST to one",
                 slug="docker-missing",
             )
-        self._frames = Frames()
+        self._frames = Frames(number)
 
     def wait_no_longer_than(self, seconds: float) -> None:
         """From now on `send` and `receive` raise `TimeoutError` after so long."""

@@ -20,6 +20,7 @@ from backstop.errors import SandboxError
 OLDEST_API: Final = (1, 41)
 """Docker 20.10: the first that answers a system call with the error that our profile names."""
 _TIMEOUT_S: Final = 60
+_MOST_SAID: Final = 400
 
 
 def connect(url: str | None = None, *, podman: bool = False) -> docker.DockerClient:
@@ -61,7 +62,7 @@ def asking(what: str) -> Iterator[None]:
     try:
         yield
     except APIError as error:
-        said = error.explanation or str(error)
+        said = str(error.explanation or error)[-_MOST_SAID:]
         raise SandboxError(f"the daemon could not {what}: {said}", slug="docker") from None
     except (DockerException, requests.RequestException, OSError) as error:
         raise SandboxError(

@@ -21,7 +21,7 @@ from backstop.adapters.bounds import (
     out_of_time,
     silent,
 )
-from backstop.adapters.docker.attached import Attached
+from backstop.adapters.docker.attached import STDERR, STDOUT, Attached
 from backstop.adapters.docker.client import asking
 from backstop.errors import SandboxError
 
@@ -54,8 +54,8 @@ class Conversation:
 
     def begin(self, first: bytes) -> None:
         """Start the container and hand it `first`. Raises `SandboxError`."""
-        self._wire = Attached(self._client, self._container, ("stdin", "stdout"))
-        self._printed = Attached(self._client, self._container, ("stderr",))
+        self._wire = Attached(self._client, self._container, STDOUT, writes=True)
+        self._printed = Attached(self._client, self._container, STDERR)
         self._wire.wait_no_longer_than(self._limits.silence_s)
         with asking("start a candidate's container"):
             self._client.api.start(self._container)

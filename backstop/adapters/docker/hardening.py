@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from backstop.adapters.bounds import Limits, surroundings
+from backstop.adapters.docker.podman import WRITABLE, in_dockers_words, processes_of_a_user
 from backstop.errors import SandboxError
 
 USER: Final = "65534:65534"
@@ -21,13 +22,28 @@ SCRATCH: Final = PurePosixPath("/opt/backstop/scratch")
 """The one folder in which a candidate may write. No image has it: it would take its mode."""
 
 _MIB: Final = 1 << 20
-_FLAGS: Final = "rw,noexec,nosuid,nodev"
 _SCRATCH_BYTES: Final = 64 * _MIB
 _HARNESS_BYTES: Final = 8 * _MIB
 _OVERHEAD: Final = 64 * _MIB
 """For the warden beside the candidate, and the container's first process."""
 _PROCESSES: Final = 256
 _INODES: Final = 4096
+_PAGE: Final = 4096
+_HIDDEN: Final = (
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+)
+_FIXED: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 _PATH: Final = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -42,6 +58,7 @@ class Hardened:
     config: Mapping[str, Any]
     host: Mapping[str, Any]
     unset: tuple[str, ...] = ()
+    podman: bool = False
 
 
 def hardened(  # noqa: PLR0913 - a container is all of these
@@ -55,14 +72,14 @@ def hardened(  # noqa: PLR0913 - a container is all of these
     limits: Limits,
     cpus: float,
     seccomp: str,
-    init: bool,
+    podman: bool = False,
 ) -> Hardened:
     """The container that runs `command` in `image`, whose configuration is `built_in`.
 
     `path` is what the interpreter imports from, `needed` the folders of the image that must be
-    seen as they are, `seccomp` the profile's JSON, `init` whether a first process of the
-    daemon's reaps orphans. Raises `SandboxError` (slug ``image-volume``) for an image that puts
-    a volume over one of the `needed`.
+    seen as they are, `seccomp` the profile's JSON, or where it lies for `podman`, which also
+    bounds no inodes and has no first process to reap orphans. Raises `SandboxError` (slug
+    ``image-volume``) for an image that puts a volume over one of the `needed`.
     """
     ours = {**surroundings(path=":".join(path), scratch=str(SCRATCH)), "PATH": _PATH}
     theirs = [str(entry).partition("=")[0] for entry in built_in.get("Env") or ()]
@@ -72,8 +89,11 @@ def hardened(  # noqa: PLR0913 - a container is all of these
             "Image": image,
             "Entrypoint": [command[0]],
             "Cmd": list(command[1:]),
-            # A name alone takes away what the image sets.
-            "Env": [*(f"{name}={value}" for name, value in ours.items()), *unset],
+            "Env": [
+                *(f"{name}={value}" for name, value in ours.items()),
+                # A name alone takes away what the image sets. Podman can only empty it.
+                *(f"{name}=" if podman else name for name in unset),
+            ],
             "User": USER,
             "WorkingDir": "/",
             "Hostname": "candidate",
@@ -86,16 +106,19 @@ def hardened(  # noqa: PLR0913 - a container is all of these
             "AttachStdout": True,
             "AttachStderr": True,
         },
-        host=_host(limits, cpus, seccomp, init=init, volumes=_covered(built_in, needed)),
+        host=_host(limits, cpus, seccomp, podman=podman, volumes=_covered(built_in, needed)),
         unset=unset,
+        podman=podman,
     )
 
 
 def _host(
-    limits: Limits, cpus: float, seccomp: str, *, init: bool, volumes: Mapping[str, str]
+    limits: Limits, cpus: float, seccomp: str, *, podman: bool, volumes: Sequence[str]
 ) -> dict[str, Any]:
     memory = limits.memory + _SCRATCH_BYTES + _HARNESS_BYTES + _OVERHEAD
     seconds = math.ceil(limits.wall_s * max(1.0, cpus))
+    tasks = processes_of_a_user()
+    covered = [*volumes, *(path for path in WRITABLE if podman and path not in volumes)]
     return {
         "NetworkMode": "none",
         "ReadonlyRootfs": True,
@@ -111,34 +134,38 @@ def _host(
         "IpcMode": "none",
         "CgroupnsMode": "private",
         "OomKillDisable": False,
-        "Init": init,
+        "Init": not podman,
         "Tmpfs": {
-            str(SCRATCH): _tmpfs(_SCRATCH_BYTES, _INODES),
-            str(HARNESS): _tmpfs(_HARNESS_BYTES, _INODES),
-            **volumes,
+            str(SCRATCH): _tmpfs("rw", 1777, _SCRATCH_BYTES, None if podman else _INODES),
+            str(HARNESS): _tmpfs("rw", 1777, _HARNESS_BYTES, None if podman else _INODES),
+            **{path: _tmpfs("ro", 555, _PAGE, None if podman else 2) for path in covered},
         },
         "LogConfig": {"Type": "none", "Config": {}},
         "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
         "AutoRemove": False,
         "PublishAllPorts": False,
+        "MaskedPaths": list(_HIDDEN),
+        "ReadonlyPaths": list(_FIXED),
         "Ulimits": [
             {"Name": "nofile", "Soft": limits.files, "Hard": limits.files},
             {"Name": "core", "Soft": 0, "Hard": 0},
             {"Name": "fsize", "Soft": limits.file_bytes, "Hard": limits.file_bytes},
             # The last resort against a loop whose driver is dead.
             {"Name": "cpu", "Soft": seconds, "Hard": seconds},
+            *([{"Name": "nproc", "Soft": tasks, "Hard": tasks}] if podman else []),
         ],
     }
 
 
-def _tmpfs(size: int, inodes: int) -> str:
-    return f"{_FLAGS},size={size},nr_inodes={inodes},mode=1777"
+def _tmpfs(access: str, mode: int, size: int, inodes: int | None) -> str:
+    bound = "" if inodes is None else f",nr_inodes={inodes}"
+    return f"{access},noexec,nosuid,nodev,size={size}{bound},mode={mode}"
 
 
-def _covered(built_in: Mapping[str, Any], needed: Sequence[PurePosixPath]) -> dict[str, str]:
-    """An empty folder of nearly no size over each volume of the image: a volume is the host's."""
-    covers = {}
-    for name in built_in.get("Volumes") or {}:
+def _covered(built_in: Mapping[str, Any], needed: Sequence[PurePosixPath]) -> list[str]:
+    """The image's volumes, each of which lies on the host's disk unless it is covered."""
+    volumes = list(built_in.get("Volumes") or {})
+    for name in volumes:
         # Two slashes in front are a root of their own, to Python alone.
         path = PurePosixPath(f"/{name.lstrip('/')}" if name.startswith("/") else name)
         kept = next((one for one in needed if _meet(path, one)), None)
@@ -148,8 +175,7 @@ def _covered(built_in: Mapping[str, Any], needed: Sequence[PurePosixPath]) -> di
                 f"{kept or 'part of the image'}; take VOLUME out of its Dockerfile",
                 slug="image-volume",
             )
-        covers[name] = f"{_FLAGS.replace('rw', 'ro')},size=4096,nr_inodes=2,mode=555"
-    return covers
+    return volumes
 
 
 def _meet(one: PurePosixPath, other: PurePosixPath) -> bool:
@@ -186,11 +212,12 @@ _AS_ASKED: Final = (
 )
 _OWN: Final = frozenset({"", "none", "private"})
 _SHARED: Final = ("PidMode", "UTSMode", "UsernsMode")
-_HIDDEN: Final = ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/sys/firmware")
 
 
 def weaknesses(inspected: Mapping[str, Any], asked: Hardened) -> list[str]:
     """Where a container, as the daemon shows it, is weaker than `asked`; empty if nowhere."""
+    if asked.podman:
+        inspected = in_dockers_words(inspected, asked.host)
     host, config = inspected.get("HostConfig") or {}, inspected.get("Config") or {}
     return [
         *_of_host(host, asked),
@@ -233,10 +260,9 @@ def _of_resources(host: Mapping[str, Any], asked: Hardened) -> Iterator[str]:
         yield "RestartPolicy is not no"
     if _limits(host) != _limits(asked.host):
         yield f"Ulimits are {host.get('Ulimits')!r}"
-    if not set(_HIDDEN) <= set(host.get("MaskedPaths") or ()):
-        yield "MaskedPaths are open"
-    if "/proc/sys" not in (host.get("ReadonlyPaths") or ()):
-        yield "ReadonlyPaths are open"
+    for name in ("MaskedPaths", "ReadonlyPaths"):
+        if not set(asked.host[name]) <= set(host.get(name) or ()):
+            yield f"{name} are open"
 
 
 def _limits(host: Mapping[str, Any]) -> set[tuple[str, int, int]]:

@@ -20,6 +20,7 @@ from backstop.adapters.docker.building.built import CLOCK, SOURCE, Built
 from backstop.adapters.docker.client import asking
 from backstop.adapters.docker.conversation import Conversation
 from backstop.adapters.docker.hardening import HARNESS, SCRATCH, Hardened, hardened, weaknesses
+from backstop.adapters.docker.podman import as_file
 from backstop.adapters.docker.seccomp import profile
 from backstop.adapters.docker.starting import command, packed
 from backstop.adapters.docker.sweeping import ownership, sweep
@@ -58,8 +59,8 @@ class DockerSandbox:
         self._building: dict[Path, threading.Lock] = {}
         self._built: dict[Path, Built] = {}
         self._files: bytes | None = None
-        self._machine = ""
-        self._has_init = False
+        self._seccomp = ""
+        self._is_podman = False
 
     def start(self, agent: Path) -> Conversation:
         """Start the harness on the agent in folder `agent`; it speaks first.
@@ -91,8 +92,10 @@ class DockerSandbox:
                 sweep(self._client, now=self._now())
                 with asking("say what machine it runs on"):
                     version = self._client.version()
-                self._machine = str(version.get("Arch", ""))
-                self._has_init = _is_docker(version)
+                self._is_podman = _is_podman(version)
+                self._seccomp = profile(str(version.get("Arch", "")))
+                if self._is_podman:
+                    self._seccomp = as_file(self._seccomp)
                 self._files = packed(self._bundle)
             files, building = self._files, self._building.setdefault(agent, threading.Lock())
         with building:
@@ -121,8 +124,8 @@ class DockerSandbox:
             labels=ownership(now=self._now(), for_s=limits.wall_s),
             limits=limits,
             cpus=self._cpus,
-            seccomp=profile(self._machine),
-            init=self._has_init,
+            seccomp=self._seccomp,
+            podman=self._is_podman,
         )
 
     def _check(self, container: str, asked: Hardened) -> None:
@@ -136,7 +139,7 @@ class DockerSandbox:
             )
 
 
-def _is_docker(version: dict[str, Any]) -> bool:
-    """Is it Docker, which brings a first process along? Podman needs one from the distribution."""
+def _is_podman(version: dict[str, Any]) -> bool:
+    """Is it podman's daemon, which speaks as Docker's does, with exceptions?"""
     names = {one.get("Name") for one in version.get("Components") or ()}
-    return "Podman Engine" not in names
+    return "Podman Engine" in names

@@ -7,10 +7,10 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backstop.adapters.docker.attached import Frames
+from backstop.adapters.docker.attached import STDERR, STDOUT, Frames
 
 
-def frame(payload: bytes, stream: int = 1) -> bytes:
+def frame(payload: bytes, stream: int = STDOUT) -> bytes:
     return struct.pack(">BxxxI", stream, len(payload)) + payload
 
 
@@ -18,7 +18,7 @@ def frame(payload: bytes, stream: int = 1) -> bytes:
 def test_what_was_framed_comes_out_wherever_it_is_cut(
     payloads: list[bytes], cuts: list[int]
 ) -> None:
-    sent, frames, found, turn = b"".join(map(frame, payloads)), Frames(), b"", 0
+    sent, frames, found, turn = b"".join(map(frame, payloads)), Frames(STDOUT), b"", 0
     while sent:
         size = cuts[turn % len(cuts)]
         found += frames.feed(sent[:size])
@@ -27,6 +27,12 @@ def test_what_was_framed_comes_out_wherever_it_is_cut(
 
 
 def test_a_frame_is_handed_on_before_it_is_whole() -> None:
-    frames = Frames()
+    frames = Frames(STDOUT)
     assert frames.feed(struct.pack(">BxxxI", 1, 1 << 31) + b"begin") == b"begin"
     assert frames.feed(b"more") == b"more"
+
+
+def test_another_stream_never_gets_into_this_one() -> None:
+    sent = frame(b"out") + frame(b"err", STDERR) + frame(b"", STDERR) + frame(b"put")
+    assert Frames(STDOUT).feed(sent) == b"output"
+    assert Frames(STDERR).feed(sent) == b"err"
