@@ -18,6 +18,7 @@ from backstop.reports.context import CommentContext
 from backstop.reports.escape import code, fenced
 from backstop.reports.explain import count_of
 from backstop.reports.markdown import (
+    Spelling,
     alert,
     bullets,
     details,
@@ -48,11 +49,12 @@ _ROOM_FOR_NOTES: Final = 6_000
 _MAX_COMMANDS: Final = 5
 _WIDTH: Final = 90
 _USUAL: Final = "backstop.yaml"
-_MAX_CARRIED: Final = 5
+_ROOM_FOR_CARRIED: Final = 16_000
 _MESSAGE: Final = 1_500
 _LOG_READ: Final = 40_000
 _LOG_LINES: Final = 60
 _LOG_LINE: Final = 200
+_LOG_ROOM: Final = 16_000
 
 
 class State(Enum):
@@ -294,8 +296,7 @@ def error_body(
         *_notes(context),
     ]
     if log:
-        told = fenced("\n".join(spelling.line(line, _LOG_LINE) for line in _end_of(log)))
-        parts.append(details("The end of its output", told))
+        parts.append(details("The end of its output", fenced(_end_of(log, spelling))))
     parts.append(f"**Next:** mend what the line above names{_explained(explained, name)}.")
     return "\n\n".join(part for part in (*parts, _footer(context)) if part)
 
@@ -313,7 +314,7 @@ def not_applicable_body(
         f"Compared **0 runs**{_at(context)}: this change touches no agent{listed}.",
         "Nothing was judged; this is neither a pass nor a fault.",
         *_notes(context),
-        *itertools.islice(_carried(context), _MAX_CARRIED),
+        *fitting(_carried(context), _ROOM_FOR_CARRIED, gap=2),
         _footer(context, verdict, digest),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -323,5 +324,7 @@ def _explained(linked: str, name: str) -> str:
     return f"; {linked}" if linked != f"what {name} means" else ""
 
 
-def _end_of(log: str) -> list[str]:
-    return log[-_LOG_READ:].rstrip().split("\n")[-_LOG_LINES:]
+def _end_of(log: str, spelling: Spelling) -> str:
+    lines = log[-_LOG_READ:].rstrip().split("\n")[-_LOG_LINES:]
+    told = (spelling.line(line, _LOG_LINE) for line in reversed(lines))
+    return "\n".join(reversed(fitting(told, _LOG_ROOM)))

@@ -44,7 +44,7 @@ def render_comment(verdict: Verdict, context: CommentContext) -> str:
     lines = [state_line(one) for one in (*remember, *lasting)]
     digest = digest_of(verdict)
     body = body_of(verdict, context, _LIMITS, digest)
-    return _comment(body, context, digest, fitting(lines, _ROOM_FOR_STATE))
+    return _comment(body, context, digest, lines)
 
 
 def render_error(
@@ -78,4 +78,5 @@ def _comment(body: str, context: CommentContext, digest: str, lines: Iterable[st
         "digest": digest,
     }
     told = f"<!-- backstop-run: {in_comment(json.dumps(run, separators=(',', ':')))} -->"
-    return "\n".join([marker(context.config_id), told, *lines, "", body, ""])
+    kept = fitting(lines, _ROOM_FOR_STATE)
+    return "\n".join([marker(context.config_id), told, *kept, "", body, ""])

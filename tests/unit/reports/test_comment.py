@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from backstop.core.divergence import Kind
 from backstop.core.verdict import Coverage, Decision, Judged, Verdict
 from backstop.reports.body import State, state_of
-from backstop.reports.carried import carry_forward, remembered
+from backstop.reports.carried import Carried, carry_forward, remembered
 from backstop.reports.comment import (
     MAX_COMMENT,
     marker,
@@ -330,6 +331,24 @@ def test_long_words_hide_no_finding(sign: str) -> None:
         assert "[DUPLICATE]" in body
         assert "more agent" not in body
         assert rendered(body).faults == ()
+
+
+def test_a_flood_leaves_an_error_readable() -> None:
+    """The line that says what is wrong, and the end of the output, whatever else there is."""
+    flood = "東" * 9_000
+    carried = tuple(replace_name(EARLIER, f"agent-{number}") for number in range(200))
+    told = replace(CONTEXT, notes=(flood,) * 40, carried=carried)
+    body = render_error("build", flood, told, log=f"{flood}\n" * 300 + "the very end")
+    assert size(body) < MAX_COMMENT
+    assert "the very end" in body
+    assert rendered(body).faults == ()
+    idle = render_not_applicable(told)
+    assert size(idle) < MAX_COMMENT
+    assert rendered(idle).faults == ()
+
+
+def replace_name(carried: Carried, name: str) -> Carried:
+    return msgspec.structs.replace(carried, agent=name)
 
 
 @given(st.lists(st.integers(0, 200), max_size=8), st.integers(0, 600))
