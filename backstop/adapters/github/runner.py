@@ -99,7 +99,8 @@ class Runner:
         self._annotated[level] += 1
         named = (("title", title), ("file", file), ("line", "" if line is None else str(line)))
         details = ",".join(f"{name}={_property(value)}" for name, value in named if value)
-        self._command(f"{level.value} {details}".rstrip(), _data(_cut(message, MESSAGE)))
+        command = f"{level.value} {details}" if details else level.value
+        self._command(command, _data(_cut(message, MESSAGE)))
         return True
 
     def mask(self, secret: str) -> None:

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from backstop.adapters.github.client import Denied, GitHub
 from backstop.adapters.github.comments import (
@@ -18,7 +20,9 @@ from backstop.adapters.github.comments import (
     Withheld,
 )
 from backstop.errors import BackstopError
-from tests.github.fake import TOKEN, FakeGitHub, Fault
+from backstop.reports.comment import marker, render_not_applicable
+from backstop.reports.context import CommentContext
+from tests.github.fake import TOKEN, FakeGitHub, Fault, fake_github
 from tests.github.serving import Asked
 from tests.github.shapes import JOBS, Account
 from tests.github.talking import Watch, pacing_by, talking_to
@@ -321,3 +325,15 @@ def test_a_comment_that_may_not_be_seen_to_change_is_an_answer(
 def test_a_comment_begins_with_its_marker(comments: Comments) -> None:
     with pytest.raises(ValueError, match="marker"):
         comments.upsert(MARKER, body("x", marker="<!-- other -->"))
+
+
+@settings(max_examples=20)
+@given(head=st.text(max_size=80), run=st.integers(6, 2**53))
+def test_the_line_that_reports_write_is_the_line_that_is_read(head: str, run: int) -> None:
+    """Two strangers, one form: a report's comment says whose it is, whatever else it says."""
+    context = CommentContext(config_id="main", run=run, head=head)
+    with fake_github() as fake, talking_to(fake) as github:
+        fake.say(7, render_not_applicable(context))
+        older = render_not_applicable(replace(context, run=5, head="b" * 40))
+        posted = Comments(github, repo="octo/repo", number=7).upsert(marker("main"), older)
+    assert isinstance(posted, Outrun)
