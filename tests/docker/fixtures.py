@@ -14,7 +14,9 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.conftest import daemon_folder
+from backstop.adapters.docker.building.images import ImageBuilder
+from backstop.adapters.docker.building.recipe import Recipe
+from tests.conftest import ROOT, daemon_folder
 from tests.docker.base_image import NoInterpreter, interpreter, make
 from tests.docker.daemon import Unavailable, locked, start, stop
 
@@ -41,6 +43,18 @@ def base_image(dockerd: str, docker_client: docker.DockerClient) -> str:
             return make(docker_client, interpreter())
     except NoInterpreter as why:
         pytest.skip(str(why))
+
+
+@pytest.fixture(scope="session")
+def specimen_packages(dockerd: str, docker_client: docker.DockerClient, base_image: str) -> None:
+    """The specimen's packages are installed in the daemon: once, before anybody needs them.
+
+    That takes minutes. Without this, each process that runs tests would begin it by itself.
+    """
+    specimen = ROOT / "examples" / "vendor_onboarding"
+    builder = ImageBuilder(docker_client, Recipe(base=base_image), checkouts=[specimen])
+    with locked(Path(dockerd.removeprefix("unix://")).parent):
+        builder.build(specimen / "v1")
 
 
 @pytest.fixture(scope="module")

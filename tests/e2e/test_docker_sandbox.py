@@ -58,7 +58,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def in_docker(docker_client: docker.DockerClient, base_image: str, checkout: Path) -> Sandbox:
+def in_docker(
+    docker_client: docker.DockerClient, base_image: str, specimen_packages: None, checkout: Path
+) -> Sandbox:
     """The sandbox, with the specimen's image made as the gate makes it."""
     images = ImageBuilder(docker_client, Recipe(base=base_image), checkouts=[checkout])
     return DockerSandbox(docker_client, images.build, bundle=write_harness, module=MODULE)
