@@ -47,6 +47,7 @@ from tests.verdicts import (
     DROPPED,
     HOSTILE,
     INCONCLUSIVE,
+    NEW,
     PASSED,
     RELABELLED,
     WARNED,
@@ -207,6 +208,8 @@ def test_what_a_change_accepts_by_itself_stands_on_top() -> None:
     top = body.partition("\n| ")[0]
     assert "> **This change accepts findings itself.** Review each:" in top
     assert body.index("accepts findings itself") < body.index("<sub>Ledger")
+    for use in ACCEPTED.agents[0].waivers:
+        assert (use.waiver.about in top) is use.waiver.added
 
 
 def test_a_waiver_is_named_by_its_fingerprint() -> None:
@@ -333,6 +336,35 @@ def test_long_words_hide_no_finding(sign: str) -> None:
         assert rendered(body).faults == ()
 
 
+def test_more_agents_than_there_is_room_for_are_counted() -> None:
+    agents = tuple(replace(PASSED.agents[0], agent=f"agent-{number}") for number in range(900))
+    body = render_comment(Verdict(agents=agents), CONTEXT)
+    assert re.search(r"^… and \d+ more agents\.$", body, re.MULTILINE)
+    assert "Compared **6,300 of 6,300 runs**" in body
+
+
+def test_many_findings_that_do_not_count_are_counted() -> None:
+    known = [Judged(divergence=CHANGED, pre_existing=True)] * 70
+    body = render_comment(Verdict(agents=(agent_verdict(*known),)), CONTEXT)
+    assert "<summary>70 findings also on base, not blocking: " in body
+    assert "… and 20 more in the full report" in body
+
+
+def test_a_new_agent_with_notes_is_said_to_be_new() -> None:
+    fresh = replace(SEVERAL.agents[-1], notes=("no ledger yet",))
+    body = render_comment(Verdict(agents=(PASSED.agents[0], fresh)), CONTEXT)
+    assert "New: there is no history to judge it by yet, so it does not count." in body
+    assert headline(body) == f"## {State.PASSED.value}"
+
+
+def test_a_finding_of_a_handover_and_one_of_many_arguments_are_explained() -> None:
+    open_run = replace(NEW, handover=True)
+    verdict = Verdict(agents=(agent_verdict(open_run),))
+    body = render_comment(verdict, replace(CONTEXT, show_values=True))
+    assert "*Only a version that takes the open run over shows it" in body
+    assert "| and 4 more |" in body
+
+
 def test_a_flood_leaves_an_error_readable() -> None:
     """The line that says what is wrong, and the end of the output, whatever else there is."""
     flood = "東" * 9_000
@@ -342,9 +374,9 @@ def test_a_flood_leaves_an_error_readable() -> None:
     assert size(body) < MAX_COMMENT
     assert "the very end" in body
     assert rendered(body).faults == ()
-    idle = render_not_applicable(told)
-    assert size(idle) < MAX_COMMENT
-    assert rendered(idle).faults == ()
+    for other in (render_not_applicable(told), render_comment(TWICE, told)):
+        assert size(other) < MAX_COMMENT
+        assert rendered(other).faults == ()
 
 
 def replace_name(carried: Carried, name: str) -> Carried:
