@@ -6,9 +6,10 @@ be written to beside a root that cannot, and shows a container in words of its o
 
 from __future__ import annotations
 
-import os
+import contextlib
 import resource
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 WRITABLE: Final = ("/run", "/tmp", "/var/tmp")  # noqa: S108 - these are what is to be covered
@@ -25,11 +26,13 @@ _PROPAGATION: Final = frozenset({"rprivate", "tmpcopyup"})
 _MOST_PROCESSES: Final = 1 << 12
 
 
-def as_file(text: str) -> str:
-    """A path under which podman finds `text`, on this machine, while this process lives."""
-    file = os.memfd_create("backstop-seccomp")
-    os.write(file, text.encode())
-    return f"/proc/{os.getpid()}/fd/{file}"
+@contextlib.contextmanager
+def as_file(text: str) -> Iterator[str]:
+    """A path under which podman, on this machine and of this user, finds `text` for a while."""
+    with tempfile.NamedTemporaryFile("w", prefix="backstop-", suffix=".json") as file:
+        file.write(text)
+        file.flush()
+        yield file.name
 
 
 def processes_of_a_user() -> int:

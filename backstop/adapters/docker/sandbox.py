@@ -6,6 +6,7 @@ it only if that is as hard as it was asked for.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -69,8 +70,12 @@ class DockerSandbox:
         ``sandbox-weaker`` where the daemon does not harden as asked, and ``docker``.
         """
         built, files = self._prepared(agent)
-        asked = self._asked(built, agent, len(files))
-        with asking("make a candidate's container"):
+        with contextlib.ExitStack() as while_made:
+            seccomp = self._seccomp
+            if self._is_podman:
+                seccomp = while_made.enter_context(as_file(seccomp))
+            asked = self._asked(built, agent, size=len(files), seccomp=seccomp)
+            while_made.enter_context(asking("make a candidate's container"))
             body = {**asked.config, "HostConfig": dict(asked.host)}
             api: Any = self._client.api  # its stubs leave this method out
             made = str(api.create_container_from_config(body, None)["Id"])
@@ -94,8 +99,6 @@ class DockerSandbox:
                     version = self._client.version()
                 self._is_podman = _is_podman(version)
                 self._seccomp = profile(str(version.get("Arch", "")))
-                if self._is_podman:
-                    self._seccomp = as_file(self._seccomp)
                 self._files = packed(self._bundle)
             files, building = self._files, self._building.setdefault(agent, threading.Lock())
         with building:
@@ -103,7 +106,7 @@ class DockerSandbox:
                 self._built[agent] = self._build(agent)
             return self._built[agent], files
 
-    def _asked(self, built: Built, agent: Path, size: int) -> Hardened:
+    def _asked(self, built: Built, agent: Path, *, size: int, seccomp: str) -> Hardened:
         with asking(f"show the image of {agent}"):
             api: Any = self._client.api  # its stubs leave this method untyped
             image: dict[str, Any] = api.inspect_image(built.image)
@@ -124,7 +127,7 @@ class DockerSandbox:
             labels=ownership(now=self._now(), for_s=limits.wall_s),
             limits=limits,
             cpus=self._cpus,
-            seccomp=self._seccomp,
+            seccomp=seccomp,
             podman=self._is_podman,
         )
 
