@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+import typer
 
 from backstop.adapters.files import check_writable, write_atomic
 from backstop.cli.options import Format, keep_apart, kinds
@@ -45,10 +48,17 @@ def gate(
         cache_key=os.environ.get(CACHE_KEY),
     )
     with progress_bar() as progress:
-        judgement = judge(wanted, progress=progress)
+        judgement = judge(wanted, progress=progress, say=_announcer())
     for remark in (*_origins(judgement), *judgement.remarks):
         sys.stderr.write(f"note: {plain(remark, limit=_REMARK)}\n")
     return report(judgement.verdict, timing_ms=judgement.timing_ms, form=form, output=output)
+
+
+def _announcer() -> Callable[[str], None] | None:
+    """Tells a person who watches what takes long; nothing to a pipe."""
+    if not sys.stderr.isatty():
+        return None
+    return lambda what: typer.echo(plain(what, limit=_REMARK), err=True)
 
 
 def _origins(judgement: Judgement) -> list[str]:
@@ -67,7 +77,7 @@ def replay(request: ReplayRequest, *, out: Path) -> str:
     keep_apart(out, *_read_by(request), option="--out")
     check_writable(out)
     with progress_bar() as progress:
-        written = play(request, progress=progress)
+        written = play(request, progress=progress, say=_announcer())
     write_atomic(out, written.data)
     return (
         f"{plain(str(out))}: replayed {written.runs_replayed:,} of {written.runs_total:,} runs, "
