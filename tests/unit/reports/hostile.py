@@ -9,7 +9,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from backstop.core.baseline import BaselineUse
-from backstop.core.divergence import Half, Kind, Reason
+from backstop.core.divergence import Divergence, Half, Kind, Reason
 from backstop.core.verdict import Coverage, Decision, Judged, LedgerFacts, Verdict
 from backstop.core.waivers import ByCall, Standing, Waiver, WaiverUse
 from backstop.reports.carried import Carried, CarriedFinding
@@ -102,9 +102,7 @@ TEXT: Final = st.lists(
 ).map("".join)
 
 
-def verdict_of(text: str, decision: Decision = Decision.BLOCK) -> Verdict:
-    """A verdict in which everything that others can name is `text`."""
-
+def _findings(text: str) -> list[Divergence]:
     def half(key: str) -> Half:
         return Half(
             tool=text,
@@ -115,7 +113,7 @@ def verdict_of(text: str, decision: Decision = Decision.BLOCK) -> Verdict:
             args={"a" + text: text + key, "b": [text], "c": {text: text}},
         )
 
-    found = [
+    return [
         divergence(
             kind,
             reason,
@@ -136,6 +134,11 @@ def verdict_of(text: str, decision: Decision = Decision.BLOCK) -> Verdict:
             (Kind.EXTRA, Reason.NEW, None),
         )
     ]
+
+
+def verdict_of(text: str, decision: Decision = Decision.BLOCK) -> Verdict:
+    """A verdict in which everything that others can name is `text`."""
+    found = _findings(text)
     one = agent_verdict(
         *found,
         Judged(divergence=found[0], pre_existing=True),
