@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import tarfile
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -268,17 +269,16 @@ class ImageBuilder:
     def _committed(self, made: str, name: str, layer: str, labels: Mapping[str, str]) -> str:
         """The image of a container, which keeps none of the labels of a container at work."""
         repository, _, tag = name.partition(":")
-        blank = dict.fromkeys(self._labels, "")
-        conf = {
-            "Cmd": ["true"],
-            "Entrypoint": [""],
-            "Healthcheck": {"Test": ["NONE"]},
-            "Labels": {**blank, LABEL: layer, **labels},
-            "User": _RUNS_AS,
-            "WorkingDir": "/",
-        }
-        said = self._client.api.commit(made, repository=repository, tag=tag, conf=conf)
-        return str(said["Id"])
+        written = {**dict.fromkeys(self._labels, ""), LABEL: layer, **labels}
+        conf = {"Cmd": ["true"], "Entrypoint": [""], "Healthcheck": {"Test": ["NONE"]}}
+        # In this form, since Podman overlooks them in the other.
+        changes = [f"USER {_RUNS_AS}", "WORKDIR /"]
+        changes += [
+            f"LABEL {json.dumps(name)}={json.dumps(text)}" for name, text in written.items()
+        ]
+        self._client.api.commit(made, repository=repository, tag=tag, conf=conf, changes=changes)
+        # Not the id that the answer names: Podman writes it in another way there.
+        return image_id(self._client, name) or name
 
     def _forget_old(self, layer: str) -> None:
         forget(self._client, layer=layer, keep=self._newest[layer])
@@ -290,7 +290,8 @@ def forget(client: docker.DockerClient, *, layer: str, keep: int = 0) -> None:
         found = client.api.images(filters={"label": f"{LABEL}={layer}"})
         for old in sorted(found, key=lambda image: image["Created"], reverse=True)[keep:]:
             for tag in old["RepoTags"] or [old["Id"]]:
-                if tag.startswith(("backstop-", "sha256:")):
+                # Podman writes its registry before the name.
+                if tag.rpartition("/")[2].startswith(("backstop-", "sha256:")):
                     with contextlib.suppress(DockerException):
                         client.api.remove_image(tag)
 

@@ -118,6 +118,7 @@ def _bounds(recipe: Recipe) -> dict[str, object]:
             Ulimit(name="core", soft=0, hard=0),
             Ulimit(name="fsize", soft=_LARGEST_FILE, hard=_LARGEST_FILE),
             Ulimit(name="nofile", soft=4096, hard=4096),
+            Ulimit(name="nproc", soft=4096, hard=4096),
         ],
     }
 
