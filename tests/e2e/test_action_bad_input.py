@@ -105,7 +105,7 @@ def test_a_ledger_in_a_store_that_cannot_be_reached(town: Town) -> None:
 def test_github_that_is_down_is_an_error_and_no_verdict(town: Town) -> None:
     """Nothing answers; the summary says so, and the step ends within its budget."""
     step = replace(town.step(), api_url="http://127.0.0.1:9")
-    ended = run_here(step, town.root / "run", pacing=Pacing(total_s=3))
+    ended = run_here(step, town.root / "run", pacing=Pacing(total_s=3, download_s=3))
     assert ended.exit_code == 2
     assert "github-down" in ended.summary
 
