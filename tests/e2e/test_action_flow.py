@@ -6,6 +6,7 @@ verdict matters, the change deletes its ledger, which is no pass and needs no re
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from tests.action_runner import events
 from tests.action_runner.runner import Ended
-from tests.action_runner.specimen import LEDGER
+from tests.action_runner.specimen import AGENT, LEDGER
 from tests.action_runner.town import Town, rows, run_here
 from tests.github.fake import TOKEN, Fault, fake_github
 
@@ -300,3 +301,45 @@ def test_secrets_are_masked_before_anything_is_said(town: Town) -> None:
     assert ended.raw.startswith("::add-mask::")
     told = [*town.comments, ended.summary, ended.log.text]
     assert not any(secret in text for secret in masks for text in told)
+
+
+def add_clerk(town: Town) -> None:
+    """Base and change get a second agent, whose ledger is still to come."""
+    for folder in (town.root / "base", town.head):
+        config = folder / "backstop.yaml"
+        text = config.read_text()
+        start, end = text.index("  vendor-onboarding:"), text.index("gate:")
+        clerk = text[start:end].replace("vendor-onboarding", "clerk")
+        clerk = clerk.replace("vendor_onboarding", "clerk")
+        config.write_text(f"{text[:end]}{clerk}{text[end:]}")
+        shutil.copytree(folder / AGENT, folder / "agents" / "clerk")
+    town.base = town.github.commit_folder(town.root / "base")
+
+
+def test_g32_an_agent_without_a_history_has_its_own_verdict_in_the_one_comment(town: Town) -> None:
+    """G32: enabled, and nothing recorded yet: 3, in a section of its own beside the other's."""
+    add_clerk(town)
+    ended = town.run()
+    assert (ended.exit_code, ended.outputs["decision"]) == (3, "INCONCLUSIVE")
+    (comment,) = town.comments
+    assert "neither its commit nor an ancestor at hand has that file" in ended.log.text
+    assert "clerk" in comment
+    assert "vendor-onboarding" in comment
+
+
+def test_g09_an_agent_that_is_not_touched_is_carried_forward(town: Town) -> None:
+    """G09: it keeps what was said of it, as of then; it is neither judged anew nor MISSING."""
+    add_clerk(town)
+    first = town.run()
+    assert "vendor-onboarding: INCONCLUSIVE" in first.log.text
+    shutil.copyfile(town.root / "base" / LEDGER, town.head / LEDGER)
+    shutil.rmtree(town.head / AGENT)
+    shutil.copytree(town.root / "base" / AGENT, town.head / AGENT)
+    with (town.head / "agents" / "clerk" / "agent.py").open("a") as file:
+        file.write("# touched\n")
+    second = town.run()
+    assert second.exit_code == 3
+    assert "vendor-onboarding" not in second.log.text.split("clerk: INCONCLUSIVE")[0]
+    (comment,) = town.comments
+    assert "vendor-onboarding" in comment
+    assert second.outputs["missing"] == "0"
