@@ -12,7 +12,7 @@ from typing import Final
 
 from backstop.action.step import run
 
-__all__ = ["main"]
+__all__ = ["forget", "main"]
 
 _OF_THE_RUNNER: Final = ("ACTIONS_", "GITHUB_", "INPUT_", "RUNNER_")
 
@@ -20,7 +20,7 @@ _OF_THE_RUNNER: Final = ("ACTIONS_", "GITHUB_", "INPUT_", "RUNNER_")
 def main() -> int:
     """Run the step that this process is for; its exit code."""
     environment = dict(os.environ)
-    _forget(os.environ)
+    forget(os.environ)
     # As process 1 of its container it would not even notice that it is to end.
     signal.signal(signal.SIGTERM, _interrupt)
     # The runner reads both streams, and knows no order between the two.
@@ -35,7 +35,7 @@ def main() -> int:
         return 2
 
 
-def _forget(environment: MutableMapping[str, str]) -> None:
+def forget(environment: MutableMapping[str, str]) -> None:
     """Leave nothing of the runner's to the processes that this one starts: tokens least of all."""
     for name in [name for name in environment if name.startswith(_OF_THE_RUNNER)]:
         del environment[name]
