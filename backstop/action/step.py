@@ -26,7 +26,7 @@ from backstop.errors import BackstopError
 from backstop.gate.request import GateRequest, ReplayRequest
 from backstop.reports.carried import carry_forward
 from backstop.reports.comment import marker
-from backstop.wiring.action import DEPLOYS, Ground, ground_of, judged, rules_of
+from backstop.wiring.action import DEPLOYS, Ground, folder_in, ground_of, judged, rules_of
 from backstop.wiring.faults import as_ours
 
 _SECRET_INPUTS: Final = ("github-token", "cache-secret")
@@ -114,8 +114,9 @@ def _gated(
     known.ground = ground = ground_of(
         event, named=named, ref=inputs.base_ref, github=github, into=scratch
     )
-    # The base lies where the configuration does: its checkout may hold several.
-    base = None if ground.base is None else ground.base / inputs.config.parent
+    base = None
+    if ground.base is not None:
+        base = folder_in(ground.base, config, workspace=workspace, named=named is not None)
     if config.is_file():
         known.rules = rules_of(config, root=workspace, base=base, base_root=ground.base)
     request = GateRequest(

@@ -10,7 +10,7 @@ from typing import Final
 from backstop.adapters.github.archive import Archive, Checkout
 from backstop.adapters.github.client import Denied, GitHub
 from backstop.adapters.github.event import Event, Kind
-from backstop.config import Config, find_beside, load
+from backstop.config import Config, load
 from backstop.core.divergence import Kind as DivergenceKind
 from backstop.errors import BackstopError, ConfigError
 from backstop.gate.request import Ancestor, Ancestors, GateRequest, Judgement
@@ -72,6 +72,24 @@ def ground_of(
     )
 
 
+def folder_in(base: Path, config: Path, *, workspace: Path, named: bool) -> Path:
+    """The folder of the base's checkout at `base` that holds what `config` is the change of.
+
+    The change may be the whole workspace, or a checkout in a folder of it (`path` of
+    actions/checkout); a `named` base may be laid out beside a change that has no history. Where
+    none of these has the configuration, it is the first: there Backstop is new.
+    """
+    within = config.parent.relative_to(workspace)
+    places = [base / within]
+    above = (config.parent, *config.parent.parents)
+    tops = above[: above.index(workspace) + 1]
+    if (top := next((one for one in tops if (one / ".git").exists()), None)) is not None:
+        places.append(base / config.parent.relative_to(top))
+    if named:
+        places.append(base)
+    return next((one for one in places if (one / config.name).is_file()), places[0])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What the configurations say, as far as a report tells it; paths are from the checkout's top.
@@ -89,14 +107,14 @@ class Rules:
 def rules_of(config: Path, *, root: Path, base: Path | None, base_root: Path | None) -> Rules:
     """What `config`, and the one of its name at `base`, say. Raises `ConfigError`."""
     head = load(config)
-    found = None if base is None else find_beside(base, name=config.name, other_than=config)
-    before = None if found is None else load(found)
+    found = None if base is None else base / config.name
+    before = load(found) if found is not None and found.is_file() else None
     kinds = (kind for one in (head, before) if one is not None for kind in one.gate.fail_on)
     return Rules(
         fail_on=frozenset(DivergenceKind(kind.upper()) for kind in kinds),
         paths=_paths(head, root),
         base_paths={} if before is None or base_root is None else _paths(before, base_root),
-        edits=() if before is None else tuple(_edits(config.name, head, before)),
+        edits=tuple(_edits(config.name, head, before)) if base is not None else (),
     )
 
 
@@ -109,7 +127,13 @@ def _paths(config: Config, root: Path) -> dict[str, str]:
     }
 
 
-def _edits(name: str, head: Config, base: Config) -> Iterator[str]:
+def _edits(name: str, head: Config, base: Config | None) -> Iterator[str]:
+    if base is None:
+        yield (
+            f"The base has no {name}: this change brings Backstop in, and is judged by its own "
+            "policy, declarations and ledger."
+        )
+        return
     stated = _stated(base)
     for what, said in _stated(head).items():
         if said != stated[what]:
