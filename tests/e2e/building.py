@@ -15,7 +15,6 @@ from pathlib import Path
 import docker
 import pytest
 from docker.errors import APIError
-from docker.models.containers import Container
 
 from backstop.adapters.docker.building import images
 from backstop.adapters.docker.building.built import Built
@@ -119,8 +118,10 @@ class Building:
         return bytes(said).decode()
 
 
-def at_work(client: docker.DockerClient) -> list[Container]:
-    return client.containers.list(all=True, filters={"label": _AT_WORK_IS})
+def at_work(client: docker.DockerClient) -> list[str]:
+    """The containers of these tests that are still there."""
+    found = client.api.containers(all=True, filters={"label": _AT_WORK_IS})
+    return [str(one["Id"]) for one in found]
 
 
 def checkout(root: Path, requirements: str = "google-adk==2.13.0\n", **files: str) -> Path:

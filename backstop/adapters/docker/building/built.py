@@ -10,6 +10,9 @@ SOURCE: Final = PurePosixPath("/candidate")
 """Where the whole checkout lies in an image."""
 CLOCK: Final = PurePosixPath("/opt/backstop/clock")
 """Where ``time_machine`` lies in an image, for the image's own Python."""
+COMPILED: Final = PurePosixPath("/opt/backstop/compiled")
+"""Where an image with the label `IS_COMPILED` has what Python makes of its source, all of it."""
+IS_COMPILED: Final = "dev.backstop.compiled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

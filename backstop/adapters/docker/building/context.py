@@ -6,6 +6,7 @@ opened where it lies, below an open folder, and what was read is what is hashed 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -57,6 +58,23 @@ class Context:
     size: int
     entries: frozenset[str]
     withheld: int
+    prefix: PurePosixPath
+
+    def read(self, name: str, *, most: int) -> bytes | None:
+        """The beginning of a file, by its name from the top; None if there is none.
+
+        Links are followed within the checkout alone: what is not in the archive is not there.
+        """
+        self.archive.seek(0)
+        try:
+            with tarfile.open(fileobj=self.archive) as tar:
+                # A link to itself is followed until Python has had enough of it.
+                with contextlib.suppress(KeyError, RecursionError):
+                    file = tar.extractfile(str(self.prefix / name))
+                    return None if file is None else file.read(most)
+                return None
+        finally:
+            self.archive.seek(0)
 
     def __enter__(self) -> Self:
         return self
@@ -105,6 +123,7 @@ def read_context(
         size=size,
         entries=frozenset(reading.entries),
         withheld=reading.withheld,
+        prefix=prefix,
     )
 
 

@@ -14,6 +14,7 @@ import tarfile
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from time import monotonic
@@ -22,7 +23,7 @@ from typing import Final
 import docker
 from docker.errors import DockerException, NotFound
 
-from backstop.adapters.docker.building.built import SOURCE, Built
+from backstop.adapters.docker.building.built import IS_COMPILED, SOURCE, Built
 from backstop.adapters.docker.building.context import Context, read_context
 from backstop.adapters.docker.building.daemon import (
     container,
@@ -110,7 +111,7 @@ class ImageBuilder:
             root, prefix=top, withheld=self._names(root), caps=self._recipe.caps
         ) as context:
             _check_agent(inside, context)
-            packages = None if self._recipe.dockerfile else self._packages(context, inside, top)
+            packages = None if self._recipe.dockerfile else self._packages(context, inside)
             base = self._base(root, deadline=deadline)
             ready = self._with_packages(base, packages, agent=inside, deadline=deadline)
             image = self._with_source(ready, context, _import_path(packages, SOURCE / named))
@@ -143,20 +144,13 @@ class ImageBuilder:
             if form.is_relative_to(root)
         ]
 
-    def _packages(self, context: Context, inside: PurePosixPath, top: PurePosixPath) -> Packages:
-        with tarfile.open(fileobj=context.archive) as tar:
-
-            def read(name: str) -> bytes | None:
-                with contextlib.suppress(KeyError):
-                    file = tar.extractfile(str(top / name))
-                    return None if file is None else file.read(_LARGEST_LOCK)
-                return None
-
-            found = find_packages(
-                inside, read, named=self._recipe.requirements, index=self._recipe.index
-            )
-        context.archive.seek(0)
-        return found
+    def _packages(self, context: Context, inside: PurePosixPath) -> Packages:
+        return find_packages(
+            inside,
+            partial(context.read, most=_LARGEST_LOCK),
+            named=self._recipe.requirements,
+            index=self._recipe.index,
+        )
 
     def _base(self, root: Path, *, deadline: float) -> str:
         with told(f"the base image {self._recipe.base_name}"):
@@ -240,6 +234,8 @@ class ImageBuilder:
             say=self._say,
         ) as done:
             facts = {_PYTHON: done.python, _SITE: done.packages}
+            if done.packages:
+                facts[IS_COMPILED] = "yes"
             made = self._committed(done.container, name, PACKAGES, facts)
             if self._kept is not None:
                 self._say("keeping packages for the next machine")

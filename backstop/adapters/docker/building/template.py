@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
-from backstop.adapters.docker.building.built import CLOCK
+from backstop.adapters.docker.building.built import CLOCK, COMPILED
 from backstop.adapters.docker.building.recipe import Recipe
 from backstop.adapters.docker.building.requirements import Packages
 
@@ -59,6 +59,7 @@ def template(packages: Packages | None, recipe: Recipe, *, base: str) -> Templat
     plan = {
         "env": None if packages is None else str(ENVIRONMENT),
         "clock": str(CLOCK),
+        "compiled": str(COMPILED),
         "wheels_only": recipe.wheels_only,
         "preview": packages is not None and packages.preview,
     }

@@ -13,12 +13,15 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import urlsplit
 
 OLDEST = (3, 11)
 TAIL = 16_384
+NOT_AT_WORK = r"lib/python[0-9.]+/(test|idlelib|lib2to3|tkinter|turtledemo|ensurepip)/"
+"""Large parts of the standard library that no agent imports."""
 
 
 class Failure(Exception):
@@ -59,11 +62,12 @@ def install(plan: dict[str, object], folder: Path) -> dict[str, str]:
         places = [packages, *places]
         files = ["-r", str(folder / "requirements.txt"), "-c", str(folder / "bounds.txt")]
         pip(python, [*pip_install(plan), *files], folder)
-        compiled(packages)
     place = ["--target", str(plan["clock"]), "-r", str(folder / "clock.txt")]
     exactly = ["--no-deps", "--require-hashes", "--only-binary", ":all:"]
     pip(sys.executable, [*pip_install(plan, wheels=True), *exactly, *place], folder)
-    compiled(str(plan["clock"]))
+    if packages:
+        library = sysconfig.get_path("stdlib")
+        compiled([library, packages, str(plan["clock"])], into=str(plan["compiled"]))
     version = adk(places)
     if version is None:
         raise Failure("no-adk", "")
@@ -133,18 +137,14 @@ def tell(said: bytes, folder: Path) -> None:
     (folder / "now").write_bytes(lines[-1][:200])
 
 
-def compiled(packages: str) -> None:
-    """Compile once what every start would compile again: nothing can be written there later."""
-    call = [
-        sys.executable,
-        "-I",
-        "-m",
-        "compileall",
-        "-q",
-        "-j",
-        str(os.cpu_count() or 1),
-        packages,
-    ]
+def compiled(folders: list[str], *, into: str) -> None:
+    """Compile once what every start would compile again: nothing can be written there later.
+
+    The standard library too, which images leave as it is. It cannot be compiled where it lies,
+    and Python looks for all that is compiled in one place.
+    """
+    call = [sys.executable, "-I", "-X", f"pycache_prefix={into}", "-m", "compileall", "-q"]
+    call += ["-j", str(os.cpu_count() or 1), "-x", NOT_AT_WORK, *folders]
     # Some packages carry templates that are no Python; that they do not compile is no fault.
     subprocess.run(  # noqa: S603 - the standard library's own
         call, stdin=subprocess.DEVNULL, capture_output=True, check=False

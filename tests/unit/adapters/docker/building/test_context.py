@@ -268,3 +268,21 @@ def test_a_folder_that_turns_into_a_link_meanwhile_is_never_followed(tmp_path: P
         over.set()
         attacker.join()
     assert turned_away, "the attacker was never there at the right moment: this shows nothing"
+
+
+def test_a_file_is_read_from_what_was_read_and_links_are_followed_within_it(tmp_path: Path) -> None:
+    written(tmp_path, {"outside.txt": "s3cret"})
+    root = written(tmp_path / "in", {"a/real.txt": "0123456789", ".env": "s3cret"})
+    (root / "link.txt").symlink_to("a/real.txt")
+    (root / "gone.txt").symlink_to("nowhere")
+    (root / "secret.txt").symlink_to(".env")
+    (root / "loop.txt").symlink_to("pool.txt")
+    (root / "pool.txt").symlink_to("loop.txt")
+    with read_context(root, prefix=PurePosixPath("x")) as context:
+        (root / "a" / "real.txt").write_text("changed meanwhile")
+        assert context.read("a/real.txt", most=100) == b"0123456789"
+        assert context.read("link.txt", most=4) == b"0123"
+        for nothing in ("gone.txt", "secret.txt", "loop.txt", "a", "none", "../outside.txt"):
+            assert context.read(nothing, most=100) is None
+        with tarfile.open(fileobj=context.archive) as tar:
+            assert tar.getnames()[0] == "x"

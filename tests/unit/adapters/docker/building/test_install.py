@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import sysconfig
 from importlib.metadata import version
 from pathlib import Path
 
@@ -43,6 +44,7 @@ class Workplace:
     def install(self, wanted: str, **plan: object) -> dict[str, str]:
         self.write("requirements.txt", wanted)
         chosen = {"env": str(self.top / "env"), "clock": str(self.top / "clock"), "proxy": None}
+        chosen["compiled"] = str(self.top / "compiled")
         asked = {"wheels_only": True, "preview": False, **chosen, **plan}
         self.write("plan.json", json.dumps(asked))
         code = install.main(self.folder)
@@ -67,7 +69,11 @@ def test_packages_and_clock_are_there_compiled_and_nothing_else_is_left(
     assert said["adk"] == "9.9"
     assert (workplace.top / "clock" / "clock.py").exists()
     packages = Path(said["packages"])
-    assert list(packages.glob("google/adk/__pycache__/version.*.pyc"))
+    inside = Path("compiled", *packages.parts[1:])
+    assert list((workplace.top / inside).glob("google/adk/version.*.pyc"))
+    library = Path("compiled", *Path(sysconfig.get_path("stdlib")).parts[1:])
+    assert list((workplace.top / library).glob("asyncio/events.*.pyc"))
+    assert not list((workplace.top / library).glob("test"))
     code = "from google.adk.version import __version__; print(__version__)"
     found = subprocess.run([said["python"], "-I", "-c", code], capture_output=True, check=True)
     assert found.stdout == b"9.9\n"
