@@ -79,16 +79,42 @@ class Job:
 
 
 def configured(request: ReplayRequest) -> tuple[Config, Config | None]:
-    """The configuration, and that of the version that runs now, where one is at hand."""
+    """The configuration, and that of the version that runs now, where one is at hand.
+
+    Raises `ConfigError`: what `load` raises, and ``base-elsewhere``.
+    """
     config = load(request.config)
     if request.base is None:
         return config, None
     if request.base_is_checkout:
         file = request.base / request.config.name
         # Without a configuration Backstop is new there, and so is every agent.
-        return config, load(file) if file.is_file() else replace(config, agents={})
-    found = find_beside(request.base, name=request.config.name, other_than=request.config)
-    return config, None if found is None else load(found)
+        base = load(file) if file.is_file() else replace(config, agents={})
+    else:
+        found = find_beside(request.base, name=request.config.name, other_than=request.config)
+        base = None if found is None else load(found)
+    if base is not None:
+        _check_apart(request, base)
+    return config, base
+
+
+def _check_apart(request: ReplayRequest, base: Config) -> None:
+    """Does nothing that the base names lie in the change? Held against itself it always passes."""
+    head, top = tops(request)
+    if request.base is None or head is None or (top is None and not request.base_is_checkout):
+        return
+    own = top or request.base
+    if own.resolve() == head.resolve():
+        return
+    for name, agent in base.agents.items():
+        ledger = None if agent.ledger is None or "://" in agent.ledger else Path(agent.ledger)
+        for what, place in (("path", agent.path), ("ledger", ledger)):
+            if place and inside(place, head) is not None and inside(place, own) is None:
+                raise ConfigError(
+                    f"{base.file}: the {what} of agent {name} lies in the change that is judged "
+                    "by it; name it from the configuration's own folder, in its own checkout",
+                    slug="base-elsewhere",
+                )
 
 
 def judged(

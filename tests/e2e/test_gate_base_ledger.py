@@ -10,7 +10,7 @@ import pytest
 from backstop.clock import SystemClock
 from backstop.core.ledgerfile import read
 from backstop.core.verdict import Decision
-from backstop.errors import BackstopError
+from backstop.errors import BackstopError, ConfigError
 from backstop.gate.request import Ancestor, Judgement
 from backstop.reports.document import digest_of
 from tests.e2e.checkouts import RELABELS, Repository, repository
@@ -63,6 +63,19 @@ def test_a_change_that_names_another_ledger_is_judged_by_the_base_s(
     decision, _, said = told(repo.gate())
     assert decision is Decision.BLOCK
     assert "; it was judged by the base's" in said
+
+
+@pytest.mark.parametrize("what", ["agents/desk", LEDGER])
+def test_d1_a_base_that_names_a_place_in_the_change_itself_is_an_error(
+    what: str, repo: Repository
+) -> None:
+    """D1: held against itself a change is never found wanting: its ledger and its control run."""
+    for side in (repo.base, repo.head):
+        config = side / "backstop.yaml"
+        config.write_text(config.read_text("utf-8").replace(what, str(repo.head / what)), "utf-8")
+    with pytest.raises(ConfigError, match="lies in the change") as raised:
+        repo.gate()
+    assert raised.value.slug == "base-elsewhere"
 
 
 def test_what_a_change_puts_in_place_of_its_ledger_is_not_even_opened(repo: Repository) -> None:
