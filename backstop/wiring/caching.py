@@ -7,6 +7,7 @@ looked at afresh, so that only what takes long is spared.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
@@ -33,6 +34,7 @@ from backstop.wiring.checkouts import inside, left_out
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.replaying import Told
+from backstop.wiring.sandboxes import INDEX
 
 Replays: TypeAlias = tuple[Told | None, Told]
 
@@ -122,6 +124,7 @@ class ReplayCache:
             "sandbox": [kind.value, job.sandbox.runtime.value],
             "packages": _packages(ruling.sandbox.python) if kind is not SandboxKind.DOCKER else "",
             "backstop": [__version__, _own_source()],
+            "index": blinded(os.environ.get(INDEX, ""), self.secret),
             "redaction": "" if redaction is None else blinded(redaction.secret.hex(), self.secret),
             "day": self.day.isoformat(),
         }

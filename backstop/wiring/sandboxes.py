@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -142,7 +142,7 @@ def _docker(
         from backstop.adapters.docker.building.recipe import Recipe
         from backstop.adapters.docker.client import connect
         from backstop.adapters.docker.sandbox import DockerSandbox
-        from backstop.adapters.docker.sweeping import ownership, remove_at_signals
+        from backstop.adapters.docker.sweeping import ownership
     except ImportError as error:
         raise MissingExtra(
             f"the docker sandbox needs `pip install 'backstop-gate[docker]'` ({error}); "
@@ -150,9 +150,9 @@ def _docker(
         ) from error
     from backstop.replay.bundle import MODULE, write_harness
 
-    reach = partial(connect, podman=chosen.runtime is Runtime.PODMAN)
-    client, build, shelf = reach(), ruling.sandbox.build, contents.shelf
-    remove_at_signals(reach)
+    podman = chosen.runtime is Runtime.PODMAN
+    client, build, shelf = connect(podman=podman), ruling.sandbox.build, contents.shelf
+    _remove_at_signals(podman=podman)
     recipe = Recipe(
         python=build.python,
         base=build.base,
@@ -175,6 +175,15 @@ def _docker(
         say=say or _silent,
     )
     return DockerSandbox(client, images.build, limits, bundle=write_harness, module=MODULE)
+
+
+@cache
+def _remove_at_signals(*, podman: bool) -> None:
+    """Whoever ends this process ends its containers; said once, however many agents there are."""
+    from backstop.adapters.docker.client import connect
+    from backstop.adapters.docker.sweeping import remove_at_signals
+
+    remove_at_signals(partial(connect, podman=podman))
 
 
 def _silent(_: str) -> None:
