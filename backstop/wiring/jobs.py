@@ -11,7 +11,7 @@ from backstop.core.declaration import Declaration
 from backstop.core.divergence import Kind
 from backstop.core.verdict import Policy
 from backstop.errors import ConfigError
-from backstop.gate.request import ReplayRequest
+from backstop.gate.request import ReplayRequest, SandboxKind
 from backstop.wiring.checkouts import inside, top_of, tops
 from backstop.wiring.sandboxes import Choice, choice
 
@@ -81,21 +81,42 @@ class Job:
 def configured(request: ReplayRequest) -> tuple[Config, Config | None]:
     """The configuration, and that of the version that runs now, where one is at hand.
 
-    Raises `ConfigError`: what `load` raises, and ``base-elsewhere``.
+    Raises `ConfigError`: what `load` raises, ``base-elsewhere`` and ``base-silent``.
     """
     config = load(request.config)
     if request.base is None:
         return config, None
     if request.base_is_checkout:
         file = request.base / request.config.name
-        # Without a configuration Backstop is new there, and so is every agent.
-        base = load(file) if file.is_file() else replace(config, agents={})
+        base = load(file) if file.is_file() else _for_a_silent_base(request, config)
     else:
         found = find_beside(request.base, name=request.config.name, other_than=request.config)
         base = None if found is None else load(found)
     if base is not None:
         _check_apart(request, base)
     return config, base
+
+
+def _for_a_silent_base(request: ReplayRequest, config: Config) -> Config:
+    """What stands in for the configuration of a base without one: Backstop is new there.
+
+    So is every agent, and nobody but the base may let a change out of the walls (D1).
+    """
+    kind, chosen = choice(request, config).kind, config.sandbox
+    loose = {
+        "sandbox.kind": kind is SandboxKind.NONE,
+        "sandbox.python": kind is SandboxKind.PROCESS and chosen.python is not None,
+        "sandbox.build.dockerfile": kind is SandboxKind.DOCKER and bool(chosen.build.dockerfile),
+        "sandbox.build.wheels_only": kind is SandboxKind.DOCKER and not chosen.build.wheels_only,
+    }
+    for name in [name for name, is_set in loose.items() if is_set]:
+        raise ConfigError(
+            f"{config.file}: {name} lets code of a change run outside of the sandbox, so the base "
+            "has to say it, which has no configuration yet; leave it out, or merge the "
+            "configuration first",
+            slug="base-silent",
+        )
+    return replace(config, agents={})
 
 
 def _check_apart(request: ReplayRequest, base: Config) -> None:
