@@ -42,6 +42,7 @@ class Step:
     event_name: str
     event: Mapping[str, Any] | None
     api_url: str
+    graphql_url: str = ""
     ref: str = "refs/heads/main"
     sha: str = "f" * 40
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -191,7 +192,7 @@ def _variables(step: Step) -> dict[str, str]:
         "GITHUB_ACTOR": "octocat",
         "GITHUB_API_URL": step.api_url,
         "GITHUB_EVENT_NAME": step.event_name,
-        "GITHUB_GRAPHQL_URL": f"{step.api_url}/graphql",
+        "GITHUB_GRAPHQL_URL": step.graphql_url or f"{step.api_url}/graphql",
         "GITHUB_JOB": "gate",
         "GITHUB_REF": step.ref,
         "GITHUB_REF_NAME": step.ref.removeprefix("refs/heads/").removeprefix("refs/pull/"),

@@ -1,4 +1,7 @@
-"""The action as the runner runs it: its own image, on a daemon, against a GitHub on loopback."""
+"""The action as the runner runs it: its own image, on a daemon, against a GitHub on loopback.
+
+Between the two stands a proxy that holds both to GitHub's own description of its API.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ from backstop.ports import Liveness
 from tests.action_runner import image
 from tests.action_runner.runner import ActionRunner, Ended, Step
 from tests.action_runner.town import Town, rows
+from tests.contract.github.installed import validating
 from tests.github.fake import fake_github
 
 pytestmark = pytest.mark.docker
@@ -43,8 +47,8 @@ def runner(docker_client: docker.DockerClient, action_image: str, tmp_path: Path
 
 @pytest.fixture
 def town(tmp_path: Path) -> Iterator[Town]:
-    with fake_github() as github:
-        town = Town(github=github, root=tmp_path)
+    with fake_github() as github, validating(github.url, "api.github.com") as proxy:
+        town = Town(github=github, root=tmp_path, api=proxy)
         town.set_up()
         yield town
 

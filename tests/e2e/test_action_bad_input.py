@@ -1,4 +1,4 @@
-"""Whatever is wrong, the action says so in one line everywhere it is looked for, and never green."""
+"""Whatever is wrong, the action says so in one line everywhere one looks, and it is never green."""
 
 from __future__ import annotations
 

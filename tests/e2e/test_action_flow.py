@@ -17,6 +17,7 @@ from tests.action_runner import events
 from tests.action_runner.runner import Ended
 from tests.action_runner.specimen import AGENT, LEDGER
 from tests.action_runner.town import Town, rows, run_here
+from tests.contract.github.installed import DESCRIPTIONS, validating
 from tests.github.fake import TOKEN, Fault, fake_github
 
 
@@ -368,3 +369,18 @@ def test_g09_an_agent_that_is_not_touched_is_carried_forward(town: Town) -> None
     (comment,) = town.comments
     assert "vendor-onboarding" in comment
     assert second.outputs["missing"] == "0"
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS)
+def test_what_a_run_asks_and_is_answered_is_what_github_describes(
+    tmp_path: Path, description: str
+) -> None:
+    """Through a proxy that answers 422 to a wrong request and 500 to a wrong answer of the fake."""
+    with fake_github() as github, validating(github.url, description) as proxy:
+        town = Town(github=github, root=tmp_path, api=proxy)
+        town.set_up()
+        town.forget()
+        assert town.run().exit_code == 3
+        assert town.run().exit_code == 3
+        assert len(town.comments) == 1
+        assert github.requests("PATCH")
