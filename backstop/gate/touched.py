@@ -60,9 +60,16 @@ class Checkout:
         if _LOCKS.fullmatch(path):
             return True
         others = [print_ for name, print_ in self.agents.items() if name != agent]
-        return not _PROSE.fullmatch(path) and not any(
-            path == other.ledger or (other.folder is not None and _is_in(path, other.folder))
+        # What lies around an agent it may import, whoever else's that is.
+        apart = [
+            other.folder
             for other in others
+            if other.folder is not None and not _is_in(own.folder, other.folder)
+        ]
+        return (
+            not _PROSE.fullmatch(path)
+            and all(path != other.ledger for other in others)
+            and not any(_is_in(path, folder) for folder in apart)
         )
 
 

@@ -114,6 +114,15 @@ def test_a_file_in_two_agents_folders_concerns_both() -> None:
     assert "a" in touched(top, replace(top, files=changed("README.md").files))
 
 
+def test_what_lies_around_an_agent_is_shared_code_even_if_it_is_another_s() -> None:
+    """The folder above is where it imports from."""
+    for above in ("agents", "."):
+        base = replace(BASE, agents={"a": agent("a", folder=above), "b": agent("b")})
+        for path in ("agents/common.py", "agents/a/agent.py"):
+            head = replace(base, files=changed(path).files)
+            assert touched(base, head).keys() == {"a", "b"}
+
+
 def test_a_folder_that_moves_into_another_agent_s_is_seen_from_both_sides() -> None:
     """What was shared before it became an agent's own may still be imported by others."""
     head = replace(
