@@ -38,3 +38,7 @@ def test_the_workflow_to_copy_has_twelve_lines_and_spells_its_permissions_out() 
     assert len(lines) == 12
     assert "permissions: {}" in lines
     assert any("contents: read, pull-requests: write" in line for line in lines)
+
+
+def test_the_readme_shows_the_workflow_to_copy() -> None:
+    assert (ROOT / "examples" / "workflow.yml").read_text() in (ROOT / "README.md").read_text()
