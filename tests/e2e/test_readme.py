@@ -36,7 +36,7 @@ def test_the_report_in_the_readme_is_one_that_the_program_prints() -> None:
 
 
 def test_the_configuration_in_the_readme_is_read() -> None:
-    (text,) = blocks("yaml")
+    _workflow, text = blocks("yaml")
     found = config.loads(text, name="README.md", root=Path("/project"))
     assert found.agent(None).declarations["send_mail"].fields["to"] == ("email",)
 
