@@ -112,39 +112,36 @@ def _install() -> None:
             text=True,
         )
         if done.returncode:
-            raise Unavailable(f"{shlex.join(command)} failed: {done.stderr.strip()[-300:]}")
+            said = " ".join(done.stderr.split())[-300:]
+            raise Unavailable(f"{shlex.join(command)} failed: {said}")
+    if (lost := next((name for name in missing if shutil.which(name) is None), None)) is not None:
+        raise Unavailable(f"{lost} is not there, although apt-get installed it")
 
 
 def _start_keeper(folder: Path, owner: int | None) -> None:
     # A session of its own: Ctrl-C at the tests must not end the keeper before it has cleaned up.
-    with (folder / "keeper.log").open("wb") as log:
-        keeper = subprocess.Popen(
-            [sys.executable, "-m", "tests.docker.daemon", "keep", str(folder), str(owner or 0)],
-            cwd=_ROOT,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-    given_up = time.monotonic() + _STARTS_WITHIN_S
-    while not (folder / _READY).exists():
-        if keeper.poll() is not None or time.monotonic() > given_up:
-            said = [_tail(folder / name) for name in ("dockerd.log", "keeper.log")]
-            keeper.terminate()
-            keeper.wait()
-            _remove(folder)
-            raise Unavailable(f"dockerd does not start: {' '.join(filter(None, said))}")
-        time.sleep(_PAUSE_S)
+    keeper = subprocess.Popen(
+        [sys.executable, "-m", "tests.docker.daemon", "keep", str(folder), str(owner or 0)],
+        cwd=_ROOT,
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert keeper.stdout is not None
+    with keeper.stdout:
+        said = keeper.stdout.readline().decode(errors="replace").strip()
+    if said != _READY:
+        keeper.wait()
+        raise Unavailable(f"dockerd does not start: {said}")
     keeper.returncode = 0  # It outlives this process on purpose, and nobody waits for it.
 
 
-def _tail(log: Path) -> str:
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    return " / ".join(text.splitlines()[-3:])[-600:]
-
-
 def keep(folder: Path, owner: int) -> None:
-    """Run a daemon in `folder` for as long as `owner` lives (0: until SIGTERM), then clear up."""
+    """Run a daemon in `folder` for as long as `owner` lives (0: until SIGTERM), then clear up.
+
+    Says one line, that the daemon is ready or why it is not, and nothing any more.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     (folder / "keeper.pid").write_text(str(os.getpid()))
     try:
@@ -156,12 +153,31 @@ def keep(folder: Path, owner: int) -> None:
             end.register(os.pidfd_open(daemon.pid), selectors.EVENT_READ)
             if owner:
                 end.register(os.pidfd_open(owner), selectors.EVENT_READ)
-            while daemon.poll() is None and not answers(folder / SOCKET):
-                end.select(_PAUSE_S)
-            (folder / _READY).touch()
+            _wait_for_answers(folder, daemon)
+            _say(_READY)
             end.select()
+    except (OSError, Unavailable) as why:
+        _say(str(why))
     finally:
         _remove(folder)
+
+
+def _wait_for_answers(folder: Path, daemon: subprocess.Popen[bytes]) -> None:
+    given_up = time.monotonic() + _STARTS_WITHIN_S
+    while not answers(folder / SOCKET):
+        if daemon.poll() is not None or time.monotonic() > given_up:
+            log = (folder / "dockerd.log").read_text(encoding="utf-8", errors="replace")
+            raise Unavailable(" / ".join(log.splitlines()[-3:])[-600:] or "it does not answer")
+        time.sleep(_PAUSE_S)
+
+
+def _say(line: str) -> None:
+    """Say one line to whoever started us, and let go of what it is said through."""
+    with contextlib.suppress(BrokenPipeError):
+        print(" ".join(line.split()), flush=True)  # noqa: T201
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nobody, stream)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import selectors
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -63,7 +62,6 @@ def test_starters_at_the_same_time_get_one_daemon(folder: Path) -> None:
         with ThreadPoolExecutor(4) as pool:
             urls = set(pool.map(lambda _: start(folder), range(4)))
         assert urls == {f"unix://{folder}/docker.sock"}
-        assert (folder / "keeper.log").read_text() == ""
     finally:
         stop(folder)
     assert not folder.exists()
@@ -79,19 +77,6 @@ def test_a_daemon_is_stopped_with_what_runs_in_it(folder: Path) -> None:
         stop(folder)
     assert not folder.exists()
     assert not mounted_in(folder)
-
-
-def test_who_is_not_root_is_told_that_in_one_line() -> None:
-    code = "import os; from tests.docker.daemon import main; os.seteuid(65534); main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "start", "/tmp/none"],  # noqa: S108 - never made
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert done.stderr == "dockerd: only root can start a private Docker daemon\n"
 
 
 def test_the_base_image_has_what_candidates_need(
