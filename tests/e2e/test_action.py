@@ -29,7 +29,7 @@ from tests.action_runner.town import Town, rows
 from tests.contract.github.installed import validating
 from tests.github.fake import fake_github
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("specimen_packages")]
 
 CACHE = ".backstop-cache"
 INPUTS = {"runtime": "docker", "cache-dir": CACHE, "cache-secret": "5" * 64}

@@ -17,7 +17,7 @@ from tests.action_runner.specimen import lay_out
 from tests.action_runner.town import Town, rows
 from tests.github.fake import TOKEN, fake_github
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("specimen_packages")]
 
 ACTION = ".backstop-action"
 WORKFLOW = f"""\
