@@ -24,9 +24,9 @@ from backstop.adapters.docker.sweeping import OWNER
 from backstop.adapters.owners import liveness_of
 from backstop.ports import Liveness
 from tests.action_runner import image
+from tests.action_runner.described import described
 from tests.action_runner.runner import ActionRunner, Ended, Step
 from tests.action_runner.town import Town, rows
-from tests.contract.github.installed import validating
 from tests.github.fake import fake_github
 
 pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("specimen_packages")]
@@ -47,7 +47,7 @@ def runner(docker_client: docker.DockerClient, action_image: str, tmp_path: Path
 
 @pytest.fixture
 def town(tmp_path: Path) -> Iterator[Town]:
-    with fake_github() as github, validating(github.url, "api.github.com") as proxy:
+    with fake_github() as github, described(github) as proxy:
         town = Town(github=github, root=tmp_path, api=proxy)
         town.set_up()
         yield town

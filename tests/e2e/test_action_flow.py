@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.action_runner import events
+from tests.action_runner.described import described
 from tests.action_runner.runner import Ended
 from tests.action_runner.specimen import AGENT, LEDGER
 from tests.action_runner.town import Town, rows, run_here
-from tests.contract.github.installed import DESCRIPTIONS, validating
+from tests.contract.github.installed import DESCRIPTIONS
 from tests.github.fake import TOKEN, Fault, fake_github
 
 
@@ -376,7 +377,7 @@ def test_what_a_run_asks_and_is_answered_is_what_github_describes(
     tmp_path: Path, description: str
 ) -> None:
     """Through a proxy that answers 422 to a wrong request and 500 to a wrong answer of the fake."""
-    with fake_github() as github, validating(github.url, description) as proxy:
+    with fake_github() as github, described(github, description) as proxy:
         town = Town(github=github, root=tmp_path, api=proxy)
         town.set_up()
         town.forget()
