@@ -16,7 +16,7 @@ import pytest
 from tests.action_runner import events
 from tests.action_runner.described import described
 from tests.action_runner.runner import Ended
-from tests.action_runner.specimen import AGENT, LEDGER
+from tests.action_runner.specimen import AGENT, LEDGER, lay_out
 from tests.action_runner.town import Town, rows, run_here
 from tests.contract.github.installed import DESCRIPTIONS
 from tests.github.fake import TOKEN, Fault, fake_github
@@ -385,3 +385,20 @@ def test_what_a_run_asks_and_is_answered_is_what_github_describes(
         assert town.run().exit_code == 3
         assert len(town.comments) == 1
         assert github.requests("PATCH")
+
+
+def test_the_self_gate_of_our_own_ci_finds_its_base_beside_its_head(tmp_path: Path) -> None:
+    """`gate.yml`: base and head are folders of one workspace, and nothing is fetched."""
+    lay_out(tmp_path / "workspace" / "specimen" / "base", "v1")
+    lay_out(tmp_path / "workspace" / "specimen" / "head", "v3")
+    with fake_github() as github:
+        town = Town(github=github, root=tmp_path, base="a" * 40, head=tmp_path / "workspace")
+        inputs = {
+            "config": "specimen/head/backstop.yaml",
+            "base": "specimen/base",
+            "changed-only": "false",
+            "comment": "never",
+        }
+        ended = town.run(inputs=inputs)
+        assert github.asked == []
+    assert (ended.exit_code, ended.outputs["duplicates"]) == (1, "3")
