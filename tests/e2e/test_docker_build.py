@@ -124,7 +124,10 @@ def test_a_base_and_a_candidate_with_the_same_packages_install_them_once(
     lines = "google-adk\nshared-by-two\n"
     base = checkout(tmp_path / "base", lines)
     candidate = checkout(tmp_path / "head", f"# {tmp_path}\n{lines}", new="x")
-    client, asked = building.client, Recipe(base=building.base, index=building.index.address)
+    client, asked = (
+        building.client,
+        Recipe(base=building.base, index=building.index.address, compiled=False),
+    )
     builder = ImageBuilder(
         client, asked, checkouts=[base, candidate], labels=AT_WORK, newest=FOR_EVER
     )
@@ -142,7 +145,7 @@ def test_packages_that_were_kept_are_not_installed_on_the_next_machine(
     root = checkout(tmp_path / "in", "google-adk==2.13.0\nkept-for-later==1\n")
     building.index.offer("kept_for_later", "1", {"kept_for_later.py": "SAID = 'again'\n"})
     agent = root / "agents" / "vendor"
-    asked = Recipe(base=building.base, index=building.index.address)
+    asked = Recipe(base=building.base, index=building.index.address, compiled=False)
 
     def build(layers: KeptLayers) -> Built:
         builder = ImageBuilder(

@@ -234,7 +234,7 @@ class ImageBuilder:
             say=self._say,
         ) as done:
             facts = {_PYTHON: done.python, _SITE: done.packages}
-            if done.packages:
+            if done.packages and self._recipe.compiled:
                 facts[IS_COMPILED] = "yes"
             made = self._committed(done.container, name, PACKAGES, facts)
             if self._kept is not None:

@@ -13,8 +13,9 @@ class Recipe:
 
     `base` None is ``python:X.Y-slim`` of `python`. `requirements` and `dockerfile` are paths
     from the checkout's top; with a `dockerfile` its image is the base, and nothing but our clock
-    is installed. `index` and `proxy` may hold a password. Sizes are bytes, `wall_s` is seconds
-    for the whole build.
+    is installed. Without `compiled` each start compiles anew what it imports: for images that
+    are hardly started. `index` and `proxy` may hold a password. Sizes are bytes, `wall_s` is
+    seconds for the whole build.
     """
 
     python: str = "3.12"
@@ -23,6 +24,7 @@ class Recipe:
     index: str | None = field(default=None, repr=False)
     proxy: str | None = field(default=None, repr=False)
     wheels_only: bool = True
+    compiled: bool = True
     dockerfile: str | None = None
     memory: int = 2 << 30
     wall_s: float = 600.0

@@ -59,7 +59,7 @@ def template(packages: Packages | None, recipe: Recipe, *, base: str) -> Templat
     plan = {
         "env": None if packages is None else str(ENVIRONMENT),
         "clock": str(CLOCK),
-        "compiled": str(COMPILED),
+        "compiled": str(COMPILED) if recipe.compiled else None,
         "wheels_only": recipe.wheels_only,
         "preview": packages is not None and packages.preview,
     }

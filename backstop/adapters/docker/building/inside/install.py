@@ -65,7 +65,7 @@ def install(plan: dict[str, object], folder: Path) -> dict[str, str]:
     place = ["--target", str(plan["clock"]), "-r", str(folder / "clock.txt")]
     exactly = ["--no-deps", "--require-hashes", "--only-binary", ":all:"]
     pip(sys.executable, [*pip_install(plan, wheels=True), *exactly, *place], folder)
-    if packages:
+    if packages and plan["compiled"]:
         library = sysconfig.get_path("stdlib")
         compiled([library, packages, str(plan["clock"])], into=str(plan["compiled"]))
     version = adk(places)
@@ -143,11 +143,16 @@ def compiled(folders: list[str], *, into: str) -> None:
     The standard library too, which images leave as it is. It cannot be compiled where it lies,
     and Python looks for all that is compiled in one place.
     """
-    call = [sys.executable, "-I", "-X", f"pycache_prefix={into}", "-m", "compileall", "-q"]
+    call = [sys.executable, "-P", "-s", "-m", "compileall", "-q"]
     call += ["-j", str(os.cpu_count() or 1), "-x", NOT_AT_WORK, *folders]
     # Some packages carry templates that are no Python; that they do not compile is no fault.
     subprocess.run(  # noqa: S603 - the standard library's own
-        call, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        call,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        # Its workers hear of no option.
+        env={**os.environ, "PYTHONPYCACHEPREFIX": into},
     )
 
 

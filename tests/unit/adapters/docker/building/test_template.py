@@ -32,6 +32,7 @@ def made(
         made(bounds=["b<2"]),
         made(preview=True),
         made(Recipe(wheels_only=False)),
+        made(Recipe(compiled=False)),
         made(Recipe(index="https://index.example/simple")),
         template(None, Recipe(), base="sha256:1"),
     ],
