@@ -17,7 +17,13 @@ import docker
 
 from backstop import clock
 from backstop.adapters.bounds import Limits, harness_options
-from backstop.adapters.docker.building.built import CLOCK, SOURCE, Built
+from backstop.adapters.docker.building.built import (
+    CLOCK,
+    COMPILED,
+    IS_COMPILED,
+    SOURCE,
+    Built,
+)
 from backstop.adapters.docker.client import asking
 from backstop.adapters.docker.conversation import Conversation
 from backstop.adapters.docker.hardening import HARNESS, SCRATCH, Hardened, hardened, weaknesses
@@ -110,10 +116,11 @@ class DockerSandbox:
         with asking(f"show the image of {agent}"):
             api: Any = self._client.api  # its stubs leave this method untyped
             image: dict[str, Any] = api.inspect_image(built.image)
-        limits = self.limits
+        limits, built_in = self.limits, image.get("Config") or {}
+        is_compiled = IS_COMPILED in (built_in.get("Labels") or {})
         return hardened(
             image=built.image,
-            built_in=image.get("Config") or {},
+            built_in=built_in,
             command=command(
                 python=built.python,
                 size=size,
@@ -123,6 +130,7 @@ class DockerSandbox:
                 options=harness_options(limits, agent=str(built.agent), scratch=str(SCRATCH)),
             ),
             path=(str(HARNESS), str(CLOCK)),
+            variables={"PYTHONPYCACHEPREFIX": str(COMPILED)} if is_compiled else {},
             needed=(SOURCE, HARNESS, CLOCK, SCRATCH, PurePosixPath(built.python).parent),
             labels=ownership(now=self._now(), for_s=limits.wall_s),
             limits=limits,
