@@ -60,6 +60,8 @@ def listening(client: docker.DockerClient, *, daemon: str, folder: Path) -> Iter
             stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(2)
         )
         udp.bind(("", port))
+        # Other test processes have name servers there, too, which give the same answers.
+        dns.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         dns.bind((host, 53))
         abstract, path = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
         name = f"backstop-probe-{port}"
