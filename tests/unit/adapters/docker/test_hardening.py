@@ -16,12 +16,13 @@ IMAGE = "sha256:0123"
 NEEDED = (PurePosixPath("/candidate"), HARNESS, SCRATCH, PurePosixPath("/usr/local/bin"))
 
 
-def asked(**built_in: object) -> Hardened:
+def asked(variables: dict[str, str] | None = None, **built_in: object) -> Hardened:
     return hardened(
         image=IMAGE,
         built_in=built_in,
         command=["/usr/local/bin/python3", "-c", "pass"],
         path=["/opt/backstop/harness"],
+        variables=variables,
         needed=NEEDED,
         labels={"dev.backstop.owner": "me"},
         limits=Limits(memory=1 << 30, wall_s=10.5),
@@ -175,6 +176,12 @@ def test_what_an_image_sets_is_taken_away_and_ours_is_its_own() -> None:
     assert made.config["Entrypoint"] == ["/usr/local/bin/python3"]
     assert made.config["User"] == "65534:65534"
     assert made.config["Healthcheck"] == {"Test": ["NONE"]}
+
+
+def test_variables_of_ours_come_before_those_of_the_image() -> None:
+    made = asked({"PYTHONPYCACHEPREFIX": "/ours"}, Env=["PYTHONPYCACHEPREFIX=/evil"])
+    said = [one for one in made.config["Env"] if one.startswith("PYTHONPYCACHEPREFIX")]
+    assert said == ["PYTHONPYCACHEPREFIX=/ours"]
 
 
 def test_a_volume_of_an_image_is_covered_by_a_folder_that_cannot_be_written_to() -> None:
