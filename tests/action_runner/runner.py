@@ -73,7 +73,7 @@ class ActionRunner:
         self._image = image
         self._root = root
 
-    def run(self, step: Step, *, wait_s: float = 300) -> Ended:
+    def run(self, step: Step, *, wait_s: float = 900) -> Ended:
         """Run a step to its end."""
         desk = Desk.at(self._root / uuid.uuid4().hex[:8], step)
         container = self.start(step, desk)
