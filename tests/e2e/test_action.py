@@ -73,6 +73,7 @@ def test_the_whole_gate_in_containers(
     shutil.copytree(first.workspace / CACHE, town.head / CACHE)
     again = runner.run(step_of(town, dockerd))
     assert again.exit_code == 1, again.raw
+    assert "replays of an earlier gate, judged anew" in again.log.text
     assert again.outputs["verdict-digest"] == first.outputs["verdict-digest"]
     assert len(town.comments) == 1
     town.move_on("v1")
