@@ -16,6 +16,9 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without waiting: a pipe in a checkout has no other end.
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
+LONGEST_TEXT: Final = 1 << 20
+"""Bytes of a file that are looked into: more than any source that a person wrote."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
@@ -54,6 +57,21 @@ def read_tree(
             slug="checkout-unreadable",
         ) from None
     return reading.found
+
+
+def text_in(root: Path, path: str) -> str:
+    """The text of a file that `read_tree` found, as far as one can be read; of a link its target.
+
+    Bytes that are no text are replaced; of a file beyond `LONGEST_TEXT` it is the beginning.
+    """
+    place = root / path
+    try:
+        if place.is_symlink():
+            return str(place.readlink())
+        with os.fdopen(os.open(place, _FILE), "rb") as file:
+            return file.read(LONGEST_TEXT).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 class _Reading:

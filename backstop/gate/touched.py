@@ -1,14 +1,15 @@
 """Which agents a change concerns: those whose code, packages, rules or ledger it may alter.
 
 Pure, and cautious: nobody knows what an agent imports before it runs, so a change that lies in
-no agent's folder concerns every agent, unless it is documentation.
+no agent's folder concerns every agent, unless it is documentation. What lies in another's folder,
+and documentation, concerns those whose code points to it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 _LOCKS: Final = re.compile(
@@ -41,11 +42,15 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkout:
-    """A commit: digests by path, and the agents in it by name; `config` is the path of its file."""
+    """A commit: digests by path, and the agents in it by name; `config` is the path of its file.
+
+    `reaches` are the files and folders outside of its own that an agent's code points to.
+    """
 
     files: Mapping[str, str]
     agents: Mapping[str, Footprint]
     config: str
+    reaches: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def concerns(self, path: str, agent: str) -> bool:
         """May a change of the file at `path` make a difference to `agent`?
@@ -54,6 +59,8 @@ class Checkout:
         """
         own = self.agents[agent]
         if own.folder is None or _is_in(path, own.folder) or path == own.ledger:
+            return True
+        if any(_is_in(path, place) for place in self.reaches.get(agent, ())):
             return True
         if path == self.config:
             return False
@@ -73,13 +80,20 @@ class Checkout:
         )
 
 
-def within_reach(files: Mapping[str, str], *, folder: str) -> dict[str, str]:
-    """Of a checkout's files those that code in `folder` may read: all but documentation."""
-    return {
-        path: seen
-        for path, seen in files.items()
-        if _is_in(path, folder) or not _PROSE.fullmatch(path)
-    }
+def documentation(files: Iterable[str]) -> frozenset[str]:
+    """Those of a checkout's files that no agent reads, as long as none points to them."""
+    return frozenset(path for path in files if _PROSE.fullmatch(path))
+
+
+def within_reach(
+    files: Mapping[str, str], *, folder: str, reaches: Collection[str] = ()
+) -> dict[str, str]:
+    """Of a checkout's files those that code in `folder` may read.
+
+    That is all but documentation, unless it points there: `reaches` says where it does.
+    """
+    idle = documentation(files) - set(reaches)
+    return {path: seen for path, seen in files.items() if _is_in(path, folder) or path not in idle}
 
 
 def touched(base: Checkout, head: Checkout) -> dict[str, str]:

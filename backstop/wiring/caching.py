@@ -30,7 +30,7 @@ from backstop.gate.cached import Secret, blinded, key_of, seal, secret_from, uns
 from backstop.gate.request import GateRequest, SandboxKind
 from backstop.gate.touched import within_reach
 from backstop.replay.wire import ToolSeen
-from backstop.wiring.checkouts import inside, left_out
+from backstop.wiring.checkouts import inside, left_out, pointed_to
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.replaying import Told
@@ -139,7 +139,8 @@ class ReplayCache:
             files = read_tree(top, without=left_out(top, self.folder, prefix_of(own)))
         except BackstopError as error:
             raise _NoKey(str(error)) from None
-        seen: dict[str, Json] = dict(within_reach(files, folder=place))
+        reaches = pointed_to(top, files, place)
+        seen: dict[str, Json] = dict(within_reach(files, folder=place, reaches=reaches))
         return {"folder": place, "files": seen, "content": content_digest(folder)}
 
 

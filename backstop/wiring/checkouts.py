@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from backstop.adapters.trees import read_tree
+from backstop.adapters.trees import read_tree, text_in
 from backstop.config import Agent, Config, loads
 from backstop.config.reading import text_of
 from backstop.errors import BackstopError
+from backstop.gate.reach import reached
 from backstop.gate.request import ReplayRequest
-from backstop.gate.touched import Checkout, Footprint, touched
+from backstop.gate.touched import Checkout, Footprint, documentation, touched
 
 _HISTORIES: Final = frozenset({".git", ".hg", ".svn"})
 _CREDENTIALS: Final = "gha-creds-*.json"
 """What google-github-actions/auth leaves at the top of a workspace, by another name each time."""
 
+_TEXTS: Final = (
+    *(".py", ".pyi", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg"),
+    *(".txt", ".md", ".j2", ".jinja", ".jinja2"),
+)
+"""Ends of names of files in which code may point elsewhere."""
 
 _ANYWHERE: Final = Path("/=checkout=")
 
@@ -90,11 +96,32 @@ def read_checkout(top: Path, config: Path, *, without: Callable[[str], bool]) ->
     text = text_of(config, missing="name one with --config")
     # As if all lay in one place: two checkouts that say the same say it in the same words.
     stated = loads(text, name=place.as_posix(), root=_ANYWHERE / place.parent)
+    files = read_tree(top, without=without)
+    agents = {name: _footprint(agent, stated, top) for name, agent in stated.agents.items()}
+    folders = {agent.folder for agent in agents.values() if agent.folder is not None}
     return Checkout(
-        files=read_tree(top, without=without),
-        agents={name: _footprint(agent, stated, top) for name, agent in stated.agents.items()},
+        files=files,
+        agents=agents,
         config=place.as_posix(),
+        reaches={
+            name: pointed_to(top, files, agent.folder, others=folders - {agent.folder})
+            for name, agent in agents.items()
+            if agent.folder is not None
+        },
     )
+
+
+def pointed_to(
+    top: Path, files: Mapping[str, str], folder: str, *, others: Collection[str] = ()
+) -> frozenset[str]:
+    """The folders `others`, and the documentation, that the code in `folder` points to."""
+
+    def read(path: str) -> str:
+        is_text = path.endswith(_TEXTS) or files[path].startswith("link ")
+        return text_in(top, path) if is_text else ""
+
+    prose = documentation(files)
+    return reached(folder, files=files, others=others, prose=prose, read=read)
 
 
 def _footprint(agent: Agent, stated: Config, top: Path) -> Footprint:

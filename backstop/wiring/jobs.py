@@ -91,9 +91,10 @@ def configured(request: ReplayRequest) -> tuple[Config, Config | None]:
         base = load(file) if file.is_file() else _for_a_silent_base(request, config)
     else:
         found = find_beside(request.base, name=request.config.name, other_than=request.config)
-        base = None if found is None else load(found)
-    if base is not None:
-        _check_apart(request, base)
+        if found is None:
+            return config, None
+        base = load(found)
+    _check_apart(request, base)
     return config, base
 
 

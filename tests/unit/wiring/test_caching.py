@@ -156,6 +156,17 @@ def test_whatever_replays_depend_on_is_part_of_the_key(what: str, bench: Bench) 
         bench.get(never)
 
 
+def test_documentation_that_the_candidate_reads_is_part_of_the_key(
+    bench: Bench, replays: Replays
+) -> None:
+    """A prompt may lie anywhere."""
+    bench.write("head/agents/desk/agent.py", "PROMPT = open('docs/desk.md').read()\n")
+    assert bench.get(lambda: replays) == (replays, [])
+    bench.write("head/docs/desk.md", "Pay twice.\n")
+    with pytest.raises(PlayedAgain):
+        bench.get(never)
+
+
 OTHERS: dict[str, dict[str, Any]] = {
     "the day": {"day": date(2026, 3, 3)},
     "the secret": {"secret": "x" * 32},

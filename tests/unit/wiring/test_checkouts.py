@@ -71,6 +71,35 @@ def test_g09_a_change_of_one_agent_leaves_the_other_alone(head: Path, base: Path
 
 
 @pytest.mark.parametrize(
+    ("code", "changed"),
+    [
+        ("from agents.b.agent import x\n", "agents/b/agent.py"),
+        ("open('docs/policy.md')\n", "docs/policy.md"),
+    ],
+)
+def test_g09_a_change_concerns_those_who_use_it(
+    code: str, changed: str, head: Path, base: Path
+) -> None:
+    """G09: another's folder, and documentation, are an agent's own where its code points there."""
+    for side in (head, base):
+        (side / "docs").mkdir()
+        (side / "docs/policy.md").write_text("Be kind.\n", encoding="utf-8")
+    (head / changed).write_text("x = 2\n", encoding="utf-8")
+    assert "a" not in concerned(head, base)
+    for side in (head, base):
+        (side / "agents/a/agent.py").write_text(code, encoding="utf-8")
+    assert "a" in concerned(head, base)
+
+
+def test_g09_a_link_into_another_agents_folder_is_a_use_of_it(head: Path, base: Path) -> None:
+    """G09."""
+    for side in (head, base):
+        (side / "agents/a/common.py").symlink_to("../b/agent.py")
+    (head / "agents/b/agent.py").write_text("x = 2\n", encoding="utf-8")
+    assert concerned(head, base) == CONCERNS_ALL
+
+
+@pytest.mark.parametrize(
     ("old", "new", "who"),
     [
         ("[vendor]", "[vendor, ref]", {"a"}),

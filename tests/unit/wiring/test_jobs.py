@@ -49,12 +49,11 @@ def test_d1_a_change_that_brings_backstop_in_does_not_choose_what_holds_it_back(
 @pytest.mark.parametrize("sandbox", LOOSE)
 def test_d1_the_base_may_choose_it(sandbox: str, tmp_path: Path) -> None:
     """D1: the control. And where the base says nothing of it, the change's word is not heard."""
-    _, ruling = configured(asked(tmp_path / "said", sandbox, base=sandbox, is_checkout=True))
-    assert ruling is not None
-    assert (
-        ruling.sandbox
-        != configured(asked(tmp_path / "silent", sandbox, base="{}", is_checkout=True))[1].sandbox
-    )  # type: ignore[union-attr]  # there is a base
+    _, said = configured(asked(tmp_path / "said", sandbox, base=sandbox, is_checkout=True))
+    _, silent = configured(asked(tmp_path / "silent", sandbox, base="{}", is_checkout=True))
+    assert said is not None
+    assert silent is not None
+    assert said.sandbox != silent.sandbox
 
 
 def test_g08_what_stays_within_the_walls_a_first_change_may_choose(tmp_path: Path) -> None:
