@@ -79,6 +79,9 @@ class Conversation:
         try:
             self._open.send(line)
         except TimeoutError:
+            # A daemon may leave the input of a container open that is not there any more.
+            if state := self._state():
+                raise self._ended(state) from None
             raise self._ended_as(silent(self._agent, self._limits)) from None
         except OSError:
             raise self._ended() from None
@@ -98,6 +101,7 @@ class Conversation:
             except OSError:
                 raise self._ended() from None
             if chunk is None:
+                self._open.end()
                 self._check_the_end()
                 return None
             self._said += len(chunk)
