@@ -30,10 +30,13 @@ class Judged:
 
     @property
     def verdict(self) -> Verdict:
-        """The answer on what was judged; what was carried forward says nothing anew."""
-        carried = self.judgement.carried
-        agents = self.judgement.verdict.agents
-        return Verdict(agents=tuple(agent for agent in agents if agent.agent not in carried))
+        """The answer on what was judged; what was carried forward says nothing anew.
+
+        Beside agents that are new, and do not count, it is what the answer rests on (D5).
+        """
+        whole, carried = self.judgement.verdict, self.judgement.carried
+        judged = tuple(agent for agent in whole.agents if agent.agent not in carried)
+        return whole if all(agent.neutral for agent in judged) else Verdict(agents=judged)
 
     @property
     def exit_code(self) -> int:
