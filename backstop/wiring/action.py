@@ -62,11 +62,11 @@ def ground_of(
     if isinstance(checkout, Checkout):
         ancestry = _Ancestry(archive, checkout, into)
         return Ground(base=checkout.root, base_sha=checkout.sha, ancestors=ancestry.nearest)
-    if ref is None and event.kind is Kind.PUSH:
+    if ref is None and event.kind is Kind.PUSH and archive.shows(event.merged_sha):
         # What a force-push threw away is no loss: this commit is what is to be deployed.
         return Ground(notes=(f"no base: the commit before this push cannot be had ({checkout})",))
     raise NoBase(
-        f"the base {wanted[:40]} of {event.repo} cannot be had ({checkout}); give the job "
+        f"the base {wanted[:12]} of {event.repo} cannot be had ({checkout}); give the job "
         "`contents: read`, or check the base out in a step before, and name its folder by the "
         "input base"
     )

@@ -15,7 +15,7 @@ from backstop.core.verdict import Verdict
 from backstop.gate.request import Judgement
 from tests.action_runner.runner import Ended
 from tests.action_runner.town import Town, run_here, tell_here
-from tests.github.fake import fake_github
+from tests.github.fake import TOKEN, fake_github
 from tests.verdicts import HOSTILE, agent_verdict, divergence, half
 
 
@@ -62,6 +62,19 @@ def test_a_token_that_may_not_read_the_base(town: Town) -> None:
     town.github.commits.pop(town.base)
     ended = run_here(step, town.root / "run")
     said_everywhere(ended, town, "contents: read")
+
+
+@pytest.mark.parametrize(("token", "code"), [(TOKEN, 1), ("a-token-of-nobody", 2)])
+def test_a_push_whose_base_is_gone_is_not_one_whose_token_may_not_read(
+    token: str, code: int, town: Town
+) -> None:
+    """What a force-push threw away is no loss; a permission that is missing hides the base."""
+    step = town.step("push", inputs={"github-token": token})
+    town.github.commits.pop(town.base)
+    ended = run_here(step, town.root / "run")
+    assert ended.exit_code == code
+    told = ended.log.text if code == 2 else ended.summary
+    assert ("contents: read" if code == 2 else "the commit before this push") in told
 
 
 def test_an_input_that_means_nothing(town: Town) -> None:

@@ -93,6 +93,10 @@ class Archive:
             case _:
                 return event.base_sha
 
+    def shows(self, sha: str) -> bool:
+        """May the token read this commit? Not so where it is the permission that is missing."""
+        return not isinstance(self._github.get(f"{self._repo}/git/commits/{sha}"), Denied)
+
     def last_with(self, path: str, from_sha: str) -> str | None:
         """The nearest ancestor of commit `from_sha`, or itself, that has a file at `path` (G07).
 
