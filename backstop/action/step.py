@@ -59,9 +59,11 @@ def run(
         places = _places(environment, known, runner)
         with contextlib.suppress(BackstopError):  # what cannot be read is not carried, no more
             _remember(known, places.comments)
-        tell(outcome, context_of(environment, known), places)
-    # Whoever posts another run's report has done its work: that run's own check decides.
-    return 0 if known.is_reported else outcome.exit_code
+        is_posted = tell(outcome, context_of(environment, known), places)
+    if known.is_reported:
+        # Whoever posts another run's report has done its work: that run's own check decides.
+        return 0 if is_posted else 2
+    return outcome.exit_code
 
 
 def _outcome(

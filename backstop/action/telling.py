@@ -60,8 +60,11 @@ class Places:
     fork: bool = False
 
 
-def tell(outcome: Outcome, context: CommentContext, places: Places) -> None:
-    """Tell `outcome` in every place there is. Raises nothing."""
+def tell(outcome: Outcome, context: CommentContext, places: Places) -> bool:
+    """Tell `outcome` in every place there is; False if a comment was due, and is not there.
+
+    Raises nothing.
+    """
     runner, inputs = places.runner, places.inputs
     _tried(runner, "log", lambda: _log(outcome, runner))
     _tried(runner, "annotation", lambda: _annotate(outcome, context, runner))
@@ -75,7 +78,7 @@ def tell(outcome: Outcome, context: CommentContext, places: Places) -> None:
     ):
         folder = str(inputs.report_path)
     _tried(runner, "outputs", lambda: _outputs(outcome, runner, folder))
-    _tried(runner, "comment", lambda: _comment(outcome, context, places))
+    return bool(_tried(runner, "comment", lambda: _comment(outcome, context, places)))
 
 
 def _tried(runner: Runner, place: str, do: Callable[[], Result]) -> Result | None:
@@ -176,9 +179,9 @@ def _outputs(outcome: Outcome, runner: Runner, folder: str) -> None:
         runner.output(name, value)
 
 
-def _comment(outcome: Outcome, context: CommentContext, places: Places) -> None:
+def _comment(outcome: Outcome, context: CommentContext, places: Places) -> bool:
     if places.comments is None:
-        return
+        return True
     when = When.ALWAYS if places.inputs is None else places.inputs.comment
     posted = places.comments.upsert(
         marker(context.config_id),
@@ -189,10 +192,12 @@ def _comment(outcome: Outcome, context: CommentContext, places: Places) -> None:
     match posted:
         case Denied():
             _say_denied(posted, places)
+            return False
         case Outrun():
             places.runner.say("A later run has commented already; its comment stays.")
         case _:
             pass
+    return True
 
 
 def _comment_of(outcome: Outcome, context: CommentContext) -> str:

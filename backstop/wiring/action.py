@@ -66,7 +66,7 @@ def ground_of(
         # What a force-push threw away is no loss: this commit is what is to be deployed.
         return Ground(notes=(f"no base: the commit before this push cannot be had ({checkout})",))
     raise NoBase(
-        f"the base {wanted[:12]} of {event.repo} cannot be had ({checkout}); give the job "
+        f"the base {ref or wanted[:12]} of {event.repo} cannot be had ({checkout}); give the job "
         "`contents: read`, or check the base out in a step before, and name its folder by the "
         "input base"
     )

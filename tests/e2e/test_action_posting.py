@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from backstop.reports.document import document
 from backstop.reports.masking import masked
 from tests.action_runner.runner import Ended
 from tests.action_runner.town import Town, rows, run_here
-from tests.github.fake import fake_github
+from tests.github.fake import TOKEN, fake_github
 from tests.verdicts import ATTACKED, BLOCKED
 
 
@@ -82,6 +83,16 @@ def test_an_error_of_the_first_stage_is_posted_too(town: Town) -> None:
     artifact(town, json.dumps(said).encode(), name="error.json")
     assert post(town).exit_code == 0
     assert "nothing was judged" in town.comments[0]
+
+
+def test_g26_a_comment_that_cannot_be_posted_is_no_work_done(town: Town) -> None:
+    """G26: to post is all that this step is for; a warning that nobody reads is no report."""
+    artifact(town, told(BLOCKED))
+    town.github.accounts[TOKEN] = replace(town.github.accounts[TOKEN], writes=False)
+    ended = post(town)
+    assert ended.exit_code == 2
+    assert town.comments == []
+    assert any("pull-requests: write" in warning.data for warning in ended.log.named("warning"))
 
 
 @pytest.mark.parametrize(
