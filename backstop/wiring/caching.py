@@ -34,7 +34,7 @@ from backstop.wiring.checkouts import inside, left_out, pointed_to
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.replaying import Told
-from backstop.wiring.sandboxes import INDEX
+from backstop.wiring.sandboxes import IGNORE_FILE, INDEX
 
 Replays: TypeAlias = tuple[Told | None, Told]
 
@@ -113,7 +113,7 @@ class ReplayCache:
     def _facts(self, job: Job, ledger: Ledger) -> dict[str, Json]:
         """All that the replays depend on. Raises `_NoKey` where that cannot be said."""
         ruling, redaction = job.ruling, redaction_key()
-        kind = job.sandbox.kind
+        kind, top = job.sandbox.kind, job.ruling_top
         return {
             "agent": job.agent.name,
             "ledger": ledger.digest,
@@ -126,6 +126,7 @@ class ReplayCache:
             "backstop": [__version__, _own_source()],
             "index": blinded(os.environ.get(INDEX, ""), self.secret),
             "redaction": "" if redaction is None else blinded(redaction.secret.hex(), self.secret),
+            "ignored": "" if top is None else _bytes_digest(top / IGNORE_FILE),
             "day": self.day.isoformat(),
         }
 

@@ -40,6 +40,11 @@ class Job:
         return self.base_config or self.config
 
     @property
+    def ruling_top(self) -> Path | None:
+        """The base's checkout, where it says what an image is made of; None where it is new."""
+        return self.tops[1] if self.base_agent is not None else None
+
+    @property
     def base_agent(self) -> Agent | None:
         """The agent as the base configures it."""
         return None if self.base_config is None else self.base_config.agents.get(self.agent.name)

@@ -49,7 +49,10 @@ def replays(
         job.ruling,
         replays=versions,
         contents=Contents(
-            checkouts=job.checkouts(), withheld=(*job.ledgers(), *withheld), shelf=shelf
+            checkouts=job.checkouts(),
+            withheld=(*job.ledgers(), *withheld),
+            shelf=shelf,
+            ruling=job.ruling_top,
         ),
         say=say,
     )

@@ -21,6 +21,9 @@ from backstop.ports import Sandbox
 INDEX: Final = "BACKSTOP_INDEX_URL"
 """The variable that names the package index of candidates, with a password if it needs one."""
 
+IGNORE_FILE: Final = ".backstopignore"
+"""At a checkout's top: what stays out of an image."""
+
 _GRACE_S: Final = 60.0
 
 Say: TypeAlias = Callable[[str], None]
@@ -82,12 +85,14 @@ class Shelf:
 class Contents:
     """What candidates are built from: the checkouts that they lie in, and what never goes in.
 
-    `shelf` is where their packages may be had from without being installed.
+    `shelf` is where their packages may be had from without being installed, `ruling` the
+    checkout whose ignore file counts; None is each one's own.
     """
 
     checkouts: Sequence[Path] = ()
     withheld: Sequence[Path] = ()
     shelf: Shelf | None = None
+    ruling: Path | None = None
 
 
 def sandbox(
@@ -164,6 +169,7 @@ def _docker(
         dockerfile=build.dockerfile,
         memory=build.memory,
         wall_s=build.wall,
+        ruling=contents.ruling,
     )
     images = ImageBuilder(
         client,

@@ -167,6 +167,18 @@ def test_documentation_that_the_candidate_reads_is_part_of_the_key(
         bench.get(never)
 
 
+def test_what_the_base_leaves_out_is_part_of_the_key_though_it_is_not_replayed(
+    bench: Bench, replays: Replays
+) -> None:
+    for side in ("head", "base"):
+        bench.write(f"{side}/backstop.yaml", f"{CONFIG % 'docker'}gate: {{control: none}}\n")
+    assert bench.get(lambda: (None, replays[1])) == ((None, replays[1]), [])
+    assert bench.get(never)[1] == [AGAIN]
+    bench.write("base/.backstopignore", "shared\n")
+    with pytest.raises(PlayedAgain):
+        bench.get(never)
+
+
 OTHERS: dict[str, dict[str, Any]] = {
     "the day": {"day": date(2026, 3, 3)},
     "the secret": {"secret": "x" * 32},

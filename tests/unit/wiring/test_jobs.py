@@ -8,7 +8,7 @@ import pytest
 
 from backstop.errors import ConfigError
 from backstop.gate.request import ReplayRequest
-from backstop.wiring.jobs import configured
+from backstop.wiring.jobs import configured, job_of
 
 AGENTS = "version: 1\nagents:\n  desk: {path: agents/desk}\n"
 
@@ -54,6 +54,16 @@ def test_d1_the_base_may_choose_it(sandbox: str, tmp_path: Path) -> None:
     assert said is not None
     assert silent is not None
     assert said.sandbox != silent.sandbox
+
+
+def test_d1_the_base_says_what_stays_out_of_an_image_unless_the_agent_is_new_there(
+    tmp_path: Path,
+) -> None:
+    """D1, G08."""
+    for base, top in (("{}", tmp_path / "{}" / "base"), (None, None)):
+        request = asked(tmp_path / str(base), "{}", base=base, is_checkout=True)
+        config, ruling = configured(request)
+        assert job_of(request, config, ruling, config.agent(None)).ruling_top == top
 
 
 def test_g08_what_stays_within_the_walls_a_first_change_may_choose(tmp_path: Path) -> None:

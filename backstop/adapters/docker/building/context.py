@@ -94,13 +94,15 @@ def read_context(
     prefix: PurePosixPath = _TOP,
     withheld: Collection[PurePosixPath] = (),
     ignore_file: str = OURS,
+    ruling: Path | None = None,
     caps: Caps | None = None,
 ) -> Context:
     """All of the checkout `root` that may be in an image, below `prefix` in the archive.
 
     `withheld` names more files and folders that stay out, from the checkout's top, and
-    `ignore_file` the one there that says what else. Owners are 0, times are 0, modes are 755 or
-    644. Links are kept whose target is in the checkout.
+    `ignore_file` the one that says what else: the checkout's own, or that of the checkout
+    `ruling`, so that a change leaves out nothing that its base would have had run.
+    Owners are 0, times are 0, modes are 755 or 644. Links are kept whose target is in the checkout.
     Raises `SandboxError`: ``context-refused`` for a link that leads out of it, and for what is
     neither file nor folder; ``context-too-large``; ``context-unreadable``.
     """
@@ -109,7 +111,7 @@ def read_context(
     try:
         with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
             reading = _Reading(root, prefix, frozenset(withheld), caps or Caps(), tar)
-            reading.read(ignore_file)
+            reading.read(ignore_file, ruling or root)
         size = archive.tell()
         archive.seek(0)
         digest = hashlib.file_digest(archive, "sha256").hexdigest()
@@ -149,14 +151,14 @@ class _Reading:
         self.entries: set[str] = set()
         self.withheld = 0
 
-    def read(self, ignore_file: str) -> None:
+    def read(self, ignore_file: str, ruling: Path) -> None:
         """Put everything into the archive."""
         try:
             top = os.open(self._root, _FOLDER & ~os.O_NOFOLLOW)
         except OSError as error:
             raise self._unreadable((), error) from None
         try:
-            self._ignoring = Ignoring(_text(top, ignore_file))
+            self._ignoring = Ignoring(_text(ruling, ignore_file))
             for number in range(len(self._prefix.parts)):
                 self._add(_member("/".join(self._prefix.parts[: number + 1]), folder=True))
             self._folder(top, ())
@@ -297,10 +299,10 @@ class _Exactly:
         return data
 
 
-def _text(top: int, name: str) -> str:
-    """The beginning of a file at the top; nothing if there is none."""
+def _text(top: Path, name: str) -> str:
+    """The beginning of a file at the top of a checkout; nothing if there is none."""
     try:
-        opened = os.open(name, _FILE, dir_fd=top)
+        opened = os.open(top / name, _FILE)
     except OSError:
         return ""
     with os.fdopen(opened, "rb") as file:

@@ -108,7 +108,11 @@ class ImageBuilder:
         named = PurePosixPath(root.name) if not inside.parts else PurePosixPath()
         top = PurePosixPath(*SOURCE.parts[1:]) / named
         with read_context(
-            root, prefix=top, withheld=self._names(root), caps=self._recipe.caps
+            root,
+            prefix=top,
+            withheld=self._names(root),
+            ruling=self._recipe.ruling,
+            caps=self._recipe.caps,
         ) as context:
             _check_agent(inside, context)
             packages = None if self._recipe.dockerfile else self._packages(context, inside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from backstop.adapters.docker.building.context import Caps
 
@@ -31,6 +32,7 @@ class Recipe:
     disk: int = 6 << 30
     pids: int = 256
     cpus: float = 2.0
+    ruling: Path | None = None
     caps: Caps = field(default_factory=Caps)
 
     @property

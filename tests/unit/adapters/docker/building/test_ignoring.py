@@ -93,6 +93,20 @@ def test_an_ignore_file_cannot_have_a_secret_back(tmp_path: Path) -> None:
         assert ".env" not in context.entries
 
 
+def test_d1_the_base_says_what_stays_out_and_a_change_hides_nothing(tmp_path: Path) -> None:
+    """D1: what a change leaves out of its image would run in production, and in no replay."""
+    for side, said in (("base", "big\n"), ("head", "plugin.py\n")):
+        (tmp_path / side / "big").mkdir(parents=True)
+        (tmp_path / side / "big" / "model.bin").write_text("x")
+        (tmp_path / side / "plugin.py").write_text("x = 1\n")
+        (tmp_path / side / ".backstopignore").write_text(said)
+    with read_context(tmp_path / "head", ruling=tmp_path / "base") as context:
+        assert "plugin.py" in context.entries
+        assert "big/model.bin" not in context.entries
+    with read_context(tmp_path / "head") as alone:  # the control
+        assert "plugin.py" not in alone.entries
+
+
 def test_an_ignore_file_that_is_a_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "rules").write_text("a\n")
     (tmp_path / ".backstopignore").symlink_to("rules")
