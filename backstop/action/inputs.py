@@ -98,6 +98,19 @@ def within(workspace: Path, path: PurePosixPath) -> Path:
     return found
 
 
+def folder(workspace: Path, path: PurePosixPath) -> Path:
+    """`path` in the workspace, where no change decides what it is. Raises `InputError`.
+
+    The base and the cache are told apart from the change by their folder alone.
+    """
+    if (workspace / path).resolve() != workspace.resolve() / path:
+        raise InputError(
+            f"{path}: is a link, or lies behind one; the base and the cache need a folder of "
+            "their own in the workspace"
+        )
+    return workspace / path
+
+
 class _Given:
     """The inputs as texts, each turned into a value under its own name."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from backstop.action.context import Known, context_of, id_of
-from backstop.action.inputs import PREFIX, InputError, Inputs, parse, within
+from backstop.action.inputs import PREFIX, InputError, Inputs, folder, parse, within
 from backstop.action.outcome import Failed, Judged, NotApplicable, Outcome, outcome_of
 from backstop.action.posting import REPORTED, pull_request_of, reported
 from backstop.action.telling import Places, tell
@@ -112,7 +112,7 @@ def _gated(
             "on workflow_run another run's report is posted: name its folder by post-from"
         )
     config = within(workspace, inputs.config)
-    named = None if inputs.base is None else within(workspace, inputs.base)
+    named = None if inputs.base is None else folder(workspace, inputs.base)
     known.ground = ground = ground_of(
         event, named=named, ref=inputs.base_ref, github=github, into=scratch
     )
@@ -134,7 +134,7 @@ def _gated(
         allow_empty=inputs.allow_empty,
         subtract=event.kind not in DEPLOYS,
         changed_only=_changed_only(inputs, event) and base is not None,
-        cache_dir=None if inputs.cache_dir is None else within(workspace, inputs.cache_dir),
+        cache_dir=None if inputs.cache_dir is None else folder(workspace, inputs.cache_dir),
         cache_key=inputs.cache_secret or None,
     )
     known.judgement = judged(request, root=workspace)

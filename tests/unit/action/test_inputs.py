@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 
-from backstop.action.inputs import InputError, Inputs, parse, within
+from backstop.action.inputs import InputError, Inputs, folder, parse, within
 from backstop.adapters.github.comments import When
 from backstop.core.divergence import Kind
 from backstop.gate.request import Runtime
@@ -106,6 +106,17 @@ def test_a_link_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
         within(tmp_path / "ws", PurePosixPath("backstop.yaml"))
     (tmp_path / "ws" / "real.yaml").touch()
     assert within(tmp_path / "ws", PurePosixPath("real.yaml")).name == "real.yaml"
+
+
+def test_a_folder_that_others_wrote_is_reached_over_no_link(tmp_path: Path) -> None:
+    """A change could put its own code in the place of the base, or hide it in the cache."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "base").symlink_to("shared")
+    for path in ("base", "base/deep"):
+        with pytest.raises(InputError, match="is a link, or lies behind one"):
+            folder(tmp_path, PurePosixPath(path))
+    assert folder(tmp_path, PurePosixPath("shared/new")) == tmp_path / "shared/new"
+    assert within(tmp_path, PurePosixPath("base")) == tmp_path / "base"  # the control
 
 
 def test_the_published_inputs_are_those_that_are_read() -> None:
