@@ -19,7 +19,11 @@ MAX_DAYS: Final = 90
 """How many days ahead a waiver may expire, where nothing else is configured."""
 
 _LEAST: Final = 6
-"""Letters of a stored key that a pattern has to name."""
+"""Letters of a stored key that a pattern has to name, one after the other: strewn, as between
+stars, they are in every other key."""
+
+_LEAST_OF_A_TOOL: Final = 3
+"""Letters of a tool's name, likewise, where it is a pattern."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,12 +219,17 @@ def breadth(waiver: Waiver, *, today: date, max_days: int) -> str | None:
             return None
         case ByKey() | ByCall() if waiver.kind is None:
             return "is a pattern and names no kind"
-        case ByKey(key=key) if len(key.replace("*", "")) < _LEAST:
+        case ByKey(key=key) if _named(key) < _LEAST:
             return f"names fewer than {_LEAST} letters of a key"
-        case ByCall(tool=tool) if not tool.replace("*", ""):
-            return "names no tool"
+        case ByCall(tool=tool) if "*" in tool and _named(tool) < _LEAST_OF_A_TOOL:
+            return f"names no tool: {_LEAST_OF_A_TOOL} letters of it have to stand together"
         case _:
             return None
+
+
+def _named(pattern: str) -> int:
+    """The most letters that a pattern names one after the other."""
+    return max(map(len, pattern.split("*")))
 
 
 def merged(uses: Sequence[WaiverUse], *elsewhere: Sequence[WaiverUse]) -> tuple[WaiverUse, ...]:

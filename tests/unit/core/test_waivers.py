@@ -92,7 +92,7 @@ def test_a_waiver_of_what_does_not_count_anyway_is_idle_and_not_unused(fault: st
 
 def test_a_baseline_makes_no_waiver_reach_further() -> None:
     """What is known counts for what a waiver was agreed for, though it needs none."""
-    pattern = waiver(ByCall(tool="*r*"), kind=Kind.DUPLICATE)
+    pattern = waiver(ByCall(tool="*rde*"), kind=Kind.DUPLICATE)
     two = [RELABELLED, replace(RELABELLED, fingerprint="another")]
     assert decided(two[:1], pattern).decision is Decision.PASS
     verdict = decided(two, pattern, held=baseline(two[:1]))
@@ -142,7 +142,9 @@ def test_a_pattern_looks_at_the_call_that_would_go_out_before_the_recorded_one()
         (waiver(ByKey(key=LONG)), "names no kind"),
         (waiver(ByKey(key="ab*"), kind=Kind.EXTRA), "fewer than 6 letters"),
         (waiver(ByKey(key="*"), kind=Kind.EXTRA), "fewer than 6 letters"),
+        (waiver(ByKey(key="*0*1*2*3*4*5*"), kind=Kind.EXTRA), "fewer than 6 letters"),
         (waiver(ByCall(tool="**"), kind=Kind.EXTRA), "names no tool"),
+        (waiver(ByCall(tool="*r*e*"), kind=Kind.EXTRA, count=99), "names no tool"),
         (waiver(RELABELLED, expires=TODAY + timedelta(days=91)), "later than 90 days"),
     ],
 )
