@@ -289,8 +289,10 @@ def erase(
 
 @ledger.command(name="import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The record made elsewhere.")],
-    kind: Annotated[str, typer.Option("--from", metavar="KIND", help="Its form: chat.")],
+    file: Annotated[str, typer.Argument(metavar="FILE|URL", help="The record made elsewhere.")],
+    kind: Annotated[
+        str, typer.Option("--from", metavar="KIND", help="Its form: chat, adk-session.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the ledger.")],
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,

@@ -39,6 +39,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledg
     tool's own code then; `versions` labels the writing versions' content digests. `source`
     is ``guard`` or ``import:<kind>``; `guarded` says that repeats of a key were absorbed
     while it was written. `redaction` tells the key that tokens were made with from any other.
+    `gaps` is what the record that it was imported from could not tell, a line each: of such a
+    ledger no verdict is a pass.
     """
 
     format: int
@@ -53,6 +55,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledg
     declarations: dict[str, Declaration] = {}
     versions: dict[str, str] = {}
     redaction: str | msgspec.UnsetType = msgspec.UNSET
+    gaps: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="seal"):

@@ -231,7 +231,9 @@ def _judge(
     subtract: bool,
 ) -> AgentVerdict:
     comparison = comparing(recorded.history, candidate, rules)
-    coverage = doubting(_coverage(recorded, candidate), *silent)
+    gaps = recorded.header.gaps or []  # neither unset nor empty
+    untold = [f"the ledger is incomplete: {gap}" for gap in gaps]
+    coverage = doubting(_coverage(recorded, candidate), *silent, *untold)
     pre_existing: Counter[tuple[str, ...]] = Counter()
     if control is not None:
         found = comparing(recorded.history, control, rules)

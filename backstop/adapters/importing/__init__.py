@@ -1,0 +1,1 @@
+"""Records of ADK and its neighbours, read as conversations that become a ledger."""

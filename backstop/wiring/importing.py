@@ -1,0 +1,103 @@
+"""Records made elsewhere, by their kind, and the sealed ledgers that they amount to."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import IO, Final, TypeAlias
+
+from backstop.adapters.chat import Selection, import_chat
+from backstop.adapters.files import CHUNK, read_bytes, write_atomic
+from backstop.adapters.importing.building import Book
+from backstop.adapters.importing.conversation import Conversation
+from backstop.core.declaration import Declaration, Namespace
+from backstop.core.events import Event, Header
+from backstop.core.ledgerfile import encode, seal, verify
+from backstop.core.ledgerverify import Summary
+from backstop.core.redaction import RedactionKey
+from backstop.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A record at `place` (a path or a URL), and whose ledger becomes of it.
+
+    `at` is when a run begins of which the record does not say.
+    """
+
+    place: str
+    namespace: Namespace
+    declarations: Mapping[str, Declaration]
+    selection: Selection
+    at: datetime
+    key: RedactionKey | None = None
+
+    @property
+    def book(self) -> Book:
+        """An empty ledger for what is read."""
+        return Book(namespace=self.namespace, declarations=self.declarations, key=self.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a record tells: its events, and its `header`, which is known after the last event."""
+
+    events: Iterable[Event]
+    header: Callable[[], Header]
+
+
+Importer: TypeAlias = Callable[[Source], Told]
+
+
+def _chat(source: Source) -> Told:
+    header, events = import_chat(
+        read_bytes(Path(source.place)),
+        name=source.place,
+        namespace=source.namespace,
+        declarations=source.declarations,
+        selection=source.selection,
+        at=source.at,
+        key=source.key,
+    )
+    return Told(events=events, header=lambda: header)
+
+
+def booked(kind: str, source: Source, conversations: Iterable[Conversation]) -> Told:
+    """What conversations tell, one at a time."""
+    book = source.book
+    return Told(events=book.events(conversations), header=lambda: book.header(kind))
+
+
+IMPORTERS: Final[Mapping[str, Importer]] = {"chat": _chat}
+"""How to read what `--from` names."""
+
+
+def import_record(kind: str, source: Source, out: Path) -> Summary:
+    """Import a record to a sealed ledger at `out`; memory holds one run at a time.
+
+    Raises `UsageError` for an unknown kind, and whatever the importer refuses a record for.
+    """
+    importer = IMPORTERS.get(kind)
+    if importer is None:
+        known = ", ".join(IMPORTERS)
+        raise UsageError(f"--from: {kind!r} cannot be imported; this version knows: {known}")
+    with tempfile.TemporaryFile() as events, tempfile.TemporaryFile() as sealed:
+        told = importer(source)
+        # The header stands first and is known last: the tools are those that were called.
+        events.writelines(encode(event) + b"\n" for event in told.events)
+        lines = chain([encode(told.header()) + b"\n"], _chunks(events))
+        sealed.writelines(seal(lines, name=source.place))
+        # What is written must stand up to the strict reader, whoever wrote the record.
+        summary = verify(_chunks(sealed), name=str(out))
+        write_atomic(out, _chunks(sealed))
+    return summary
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    file.seek(0)
+    while chunk := file.read(CHUNK):
+        yield chunk
