@@ -21,6 +21,8 @@ OLDEST_API: Final = (1, 41)
 """Docker 20.10: the first that answers a system call with the error that our profile names."""
 _TIMEOUT_S: Final = 60
 _MOST_SAID: Final = 400
+_CAUSE: Final = re.compile(r"\[Errno -?\d+\] (?P<cause>[^)'\"]+)")
+"""What the system said, in the representations of the exceptions that were wrapped around it."""
 
 
 def connect(url: str | None = None, *, podman: bool = False) -> docker.DockerClient:
@@ -37,7 +39,7 @@ def connect(url: str | None = None, *, podman: bool = False) -> docker.DockerCli
         _knock(where)
         spoken = _spoken(settings)
     except (DockerException, requests.RequestException, OSError, ValueError) as error:
-        raise _no_client(error, where) from None
+        raise _no_client(error, where, "CONTAINER_HOST" if podman else "DOCKER_HOST") from None
     if tuple(int(part) for part in spoken.split(".")) < OLDEST_API:
         raise _too_old(where, spoken)
     return docker.DockerClient(version=spoken, timeout=_TIMEOUT_S, **settings)
@@ -95,7 +97,7 @@ def _knock(where: str) -> None:
             knocking.connect(path)
 
 
-def _no_client(error: Exception, where: str) -> SandboxError:
+def _no_client(error: Exception, where: str, variable: str) -> SandboxError:
     match error:
         case PermissionError():
             return SandboxError(
@@ -106,12 +108,14 @@ def _no_client(error: Exception, where: str) -> SandboxError:
         case FileNotFoundError() | NotADirectoryError() | ConnectionRefusedError():
             return SandboxError(
                 f"no container daemon listens at {where}; start it, name another one in "
-                "DOCKER_HOST, or run with --runtime none",
+                f"{variable}, or run with --runtime none",
                 slug="docker-missing",
             )
         case _:
+            said = _CAUSE.search(str(error))
+            why = said["cause"] if said else error
             return SandboxError(
-                f"the daemon at {where} cannot be talked to: {error}; check DOCKER_HOST",
+                f"the daemon at {where} cannot be talked to: {why}; check {variable}",
                 slug="docker-missing",
             )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socket import create_server
 
 import pytest
 from docker.errors import APIError
@@ -82,6 +83,21 @@ def test_a_socket_that_nobody_listens_on_is_the_same(tmp_path: Path) -> None:
 
 def test_a_url_that_is_none_is_one_line() -> None:
     assert refused("nonsense://").slug == "docker-missing"
+
+
+def test_a_port_that_nobody_listens_on_is_told_in_the_words_of_the_system() -> None:
+    with create_server(("127.0.0.1", 0)) as free:
+        url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    error = refused(url)
+    assert error.slug == "docker-missing"
+    assert "cannot be talked to: Connection refused; check DOCKER_HOST" in str(error)
+
+
+def test_podman_is_told_its_own_variable() -> None:
+    with pytest.raises(SandboxError) as caught:
+        connect("unix:///nowhere/podman.sock", podman=True)
+    assert "CONTAINER_HOST" in str(caught.value)
+    assert "DOCKER_HOST" not in str(caught.value)
 
 
 def test_a_socket_without_rights_is_told_as_such(tmp_path: Path) -> None:
