@@ -168,7 +168,10 @@ def job_of(
     *,
     several: bool = False,
 ) -> Job:
-    """What is to be done for `agent`, one of `several`. Raises `ConfigError` (``config-agent``)."""
+    """What is to be done for `agent`, one of `several`.
+
+    Raises `ConfigError` (``config-agent``, ``base-elsewhere``).
+    """
     if several and request.candidate is not None:
         raise ConfigError(
             f"{config.file} has several agents, and --candidate names the folder of one; say "
@@ -203,12 +206,21 @@ def _base_folder(
     *,
     several: bool,
 ) -> Path | None:
-    """The folder of the agent's version that runs now: named, or found by a checkout's config."""
+    """The folder of the agent's version that runs now: named, or found by a checkout's config.
+
+    Raises `ConfigError` (``config-agent``, ``base-elsewhere``).
+    """
     if request.base is None:
         return None
     is_checkout = request.base_is_checkout or (request.base / request.config.name).is_file()
     if not several and not is_checkout:
         return request.base
+    if is_checkout and base_config is None:
+        raise ConfigError(
+            f"{request.base}: this is the checkout that is judged, and --base has to name that of "
+            "the version that runs now",
+            slug="base-elsewhere",
+        )
     if base_config is None:
         raise ConfigError(
             f"{config.file} has several agents, and --base names the folder of one; say which "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,13 @@ def test_g08_what_stays_within_the_walls_a_first_change_may_choose(tmp_path: Pat
 def test_whoever_names_a_folder_of_their_own_machine_chooses(tmp_path: Path) -> None:
     """No checkout of a base, but an agent's folder: there is one configuration, and it rules."""
     assert configured(asked(tmp_path, "{kind: none}", base=None, is_checkout=False))[1] is None
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_checkout_that_is_judged_is_no_base_of_itself(several: bool, tmp_path: Path) -> None:
+    request = asked(tmp_path, "{}", base="{}", is_checkout=False)
+    request = replace(request, base=tmp_path / "head")
+    config, base = configured(request)
+    with pytest.raises(ConfigError, match="is the checkout that is judged") as raised:
+        job_of(request, config, base, config.agents["desk"], several=several)
+    assert raised.value.slug == "base-elsewhere"
