@@ -50,9 +50,11 @@ def config_id(config: PurePosixPath, agent: str | None) -> str:
     """
     text = str(config) if agent is None else f"{config}.{agent}"
     plain = re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-")
-    if plain == text.replace(".", "-").replace("/", "-") and len(plain) <= _MAX_ID:
+    # Only where dots alone were replaced can nothing else come to the same.
+    is_plain = agent is None and "-" not in text and plain == text.replace(".", "-")
+    if is_plain and len(plain) <= _MAX_ID:
         return plain
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+    digest = hashlib.sha256(f"{config}\0{agent or ''}".encode()).hexdigest()[:_DIGITS]
     return f"{plain[: _MAX_ID - _DIGITS - 1].strip('-')}-{digest}"
 
 
