@@ -52,6 +52,7 @@ _COLOURS: Final[Mapping[Decision, str]] = {
     Decision.INCONCLUSIVE: "bold yellow",
 }
 _WARNED: Final = "nothing blocks; look at each finding before this version ships"
+_UNTRIED: Final = "nothing was compared, so this says nothing about the version"
 _NEXT: Final[Mapping[Decision, str]] = {
     Decision.PASS: "nothing blocks: this version may ship",
     Decision.BLOCK: (
@@ -251,12 +252,17 @@ def _also(agent: AgentVerdict) -> Iterator[str]:
 
 def _closing(console: Console, verdict: Verdict) -> None:
     decision = verdict.decision
-    warned = decision is Decision.PASS and any(agent.judged for agent in verdict.agents)
+    # What is known has no card to look at.
+    warned = decision is Decision.PASS and any(
+        not one.known for agent in verdict.agents for one in agent.judged
+    )
+    compared = any(agent.coverage.runs_compared for agent in verdict.agents)
+    todo = _UNTRIED if decision is Decision.PASS and not compared else _NEXT[decision]
     console.print(
         Text.assemble(
             (_HEADLINES[decision] + " with warnings" * warned, _COLOURS[decision]),
             f" (exit code {verdict.exit_code}); 0 model calls",
         )
     )
-    console.print(Text(f"next: {_WARNED if warned else _NEXT[decision]}"))
+    console.print(Text(f"next: {_WARNED if warned else todo}"))
     console.print(Text(f"verdict {digest_of(verdict)}"))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
 
 from backstop.core.baseline import BaselineUse
-from backstop.core.verdict import Judged, Verdict
+from backstop.core.verdict import Decision, Judged, Verdict
 from backstop.reports.terminal import render
 from tests.verdicts import BLOCKED, CHANGED, DIGEST, NAMED, NEW, RELABELLED, agent_verdict
 
@@ -76,3 +77,18 @@ def test_every_finding_is_named_so_that_it_can_be_waived() -> None:
     text = render(BLOCKED)
     names = {one.divergence.fingerprint for one in BLOCKED.agents[0].judged}
     assert all(f"finding  {name}" in text or f"finding {name}" in text for name in names)
+
+
+def test_a_pass_over_nothing_does_not_say_that_a_version_may_ship() -> None:
+    passed = agent_verdict(decision=Decision.PASS)
+    untried = replace(passed, coverage=replace(passed.coverage, runs_compared=0))
+    assert "next: nothing was compared" in render(Verdict(agents=(untried,)))
+    assert "next: nothing blocks" in render(Verdict(agents=(untried, passed)))
+
+
+def test_nobody_is_told_to_look_at_findings_that_are_known_and_not_shown() -> None:
+    known, new = Judged(divergence=CHANGED, known=True), Judged(divergence=CHANGED)
+    for found, warned in (((known,), False), ((known, new), True)):
+        text = render(Verdict(agents=(agent_verdict(*found, decision=Decision.PASS),)))
+        assert ("PASS with warnings" in text) is warned
+        assert ("look at each finding" in text) is warned
