@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,12 +110,14 @@ def rules_of(config: Path, *, root: Path, base: Path | None, base_root: Path | N
     head = load(config)
     found = None if base is None else base / config.name
     before = load(found) if found is not None and found.is_file() else None
+    paths = _paths(head, root)
+    base_paths = {} if before is None or base_root is None else _paths(before, base_root)
     kinds = (kind for one in (head, before) if one is not None for kind in one.gate.fail_on)
     return Rules(
         fail_on=frozenset(DivergenceKind(kind.upper()) for kind in kinds),
-        paths=_paths(head, root),
-        base_paths={} if before is None or base_root is None else _paths(before, base_root),
-        edits=tuple(_edits(config.name, head, before)) if base is not None else (),
+        paths=paths,
+        base_paths=base_paths,
+        edits=() if base is None else (*_edits(config.name, head, before), *_moved(head, before)),
     )
 
 
@@ -141,6 +144,23 @@ def _edits(name: str, head: Config, base: Config | None) -> Iterator[str]:
                 f"This change edits the {what} in {name}. It is judged under the base's and under "
                 "its own, and the worse verdict stands."
             )
+
+
+def _moved(head: Config, base: Config | None) -> Iterator[str]:
+    before = {} if base is None else _from_own_folder(base)
+    for agent, path in _from_own_folder(head).items():
+        if path != before.get(agent, path):
+            yield (
+                f"This change has agent {agent} in another folder than on the base: {path}, not "
+                f"{before[agent]}. Make sure that it is the one that is deployed."
+            )
+
+
+def _from_own_folder(config: Config) -> dict[str, str]:
+    """Where agents lie from the configuration's folder, wherever that one lies."""
+    folder = Path(config.file).parent
+    paths = {name: agent.path for name, agent in config.agents.items()}
+    return {name: os.path.relpath(path, folder) for name, path in paths.items() if path}
 
 
 def _stated(config: Config) -> dict[str, object]:

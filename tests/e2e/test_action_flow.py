@@ -264,31 +264,6 @@ def test_g08_the_change_that_brings_backstop_in_is_neutral(tmp_path: Path) -> No
     assert "nothing to compare yet" in allowed.summary
 
 
-@pytest.mark.parametrize("base", [None, "base"], ids=["fetched", "named"])
-def test_d1_a_checkout_in_a_folder_of_the_workspace_is_held_against_its_base(
-    town: Town, base: str | None
-) -> None:
-    """D1, D5: what the base says counts wherever `path` of actions/checkout put the change."""
-    workspace = town.root / "workspace"
-    shutil.copytree(town.head, workspace / "candidate")
-    (workspace / "candidate" / ".git").mkdir()
-    inputs = {"config": "candidate/backstop.yaml", "allow-empty": "true"}
-    if base is not None:
-        shutil.copytree(town.root / "base", workspace / base)
-        inputs["base"] = base
-    ended = town.run(workspace=workspace, inputs=inputs)
-    assert ended.exit_code == 3
-    assert "its ledger vanished" in ended.log.text
-
-
-def test_g08_a_base_without_a_configuration_is_told(town: Town) -> None:
-    """G08: nobody takes a change that is judged by its own rules for one that the base judged."""
-    town.base = town.github.commit({"README.md": b"Before Backstop.\n"})
-    ended = town.run(inputs={"allow-empty": "true"})
-    assert "this change brings Backstop in" in ended.summary
-    assert "this change brings Backstop in" in town.comments[0]
-
-
 def test_untrusted_words_are_no_commands(town: Town) -> None:
     """What a change writes into its configuration is quoted in the error, and not obeyed."""
     planted = "::error title=planted::x"
