@@ -47,8 +47,11 @@ def left_out(top: Path, *others: Path | None) -> Callable[[str], bool]:
     named = {inside(other, top) for other in others if other is not None}
 
     def without(path: str) -> bool:
-        name = path.rpartition("/")[2]
-        return name in _HISTORIES or path in named or fnmatchcase(path, _CREDENTIALS)
+        above, _, name = path.rpartition("/")
+        if above:
+            # Deeper, only what git takes into no commit is sure to be no part of one.
+            return name == ".git" or path in named
+        return name in _HISTORIES or path in named or fnmatchcase(name, _CREDENTIALS)
 
     return without
 

@@ -142,6 +142,8 @@ def test_an_agent_behind_a_link_is_always_concerned(head: Path, base: Path) -> N
         "lib/__pycache__/tax.cpython-312.pyc",
         "agents/.hidden",
         "node_modules/x.js",
+        "gha-creds-1/prompt.json",
+        "lib/.svn/tax.py",
     ],
 )
 def test_no_file_gets_past_by_where_it_lies(trap: str, head: Path, base: Path) -> None:
