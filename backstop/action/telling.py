@@ -113,7 +113,7 @@ def _lines(outcome: Outcome) -> Iterator[str]:
         case Judged():
             yield headline(outcome.verdict)
             for agent in outcome.verdict.agents:
-                yield f"{agent.agent}: {agent.decision}"
+                yield f"{agent.agent}: {'new' if agent.neutral else agent.decision}"
                 yield from (f"- {line}" for line in (*agent.why, *agent.notes)[:_REASONS])
             yield from outcome.judgement.remarks
 

@@ -355,7 +355,7 @@ def _cannot_load(fault: Fault) -> SandboxError:
     where = f" (at {_shown(fault.where)})" if fault.where else ""
     # The first line of a longer message often ends in a colon.
     detail = _shown(fault.detail).rstrip(": ")
-    return SandboxError(f"the candidate cannot be replayed: {detail}{where}", slug=_slug(fault))
+    return SandboxError(f"the agent cannot be replayed: {detail}{where}", slug=_slug(fault))
 
 
 def _out_of_order(message: FromHarness, where: str) -> WireError:

@@ -46,8 +46,10 @@ def annotations_of(verdict: Verdict, context: CommentContext) -> tuple[Annotatio
     The worst come first; the last of a level says how many there are more.
     """
     found: dict[Level, list[_Said]] = {Level.ERROR: [], Level.WARNING: []}
+    # What is new does not count, unless there is nothing else: then the check fails for it.
+    all_new = all(agent.neutral for agent in verdict.agents)
     for agent in verdict.agents:
-        if agent.decision is Decision.INCONCLUSIVE and not agent.neutral:
+        if all_new or (agent.decision is Decision.INCONCLUSIVE and not agent.neutral):
             found[Level.ERROR] += [(agent, reason) for reason in agent.why]
         for judged in live_of(agent, context):
             blocks = judged.divergence.kind in context.fail_on

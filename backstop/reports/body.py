@@ -77,6 +77,11 @@ _NEXT: Final[Mapping[State, str]] = {
     State.INCONCLUSIVE: "remove what is missing, or allow it in the policy, and run again:",
 }
 
+_FIRST_LEDGER: Final = (
+    "bring a ledger, or let the pull request that brings Backstop in pass with "
+    "`allow-empty: true` (on a command line, `--allow-empty`)."
+)
+
 
 def state_of(verdict: Verdict, spared: Collection[str] = ()) -> State:
     """Which of its looks a verdict gets, where the agents `spared` were not judged."""
@@ -222,6 +227,8 @@ def _as_of(carried: Carried, context: CommentContext) -> str:
 
 
 def _next(state: State, agents: Sequence[AgentVerdict], context: CommentContext) -> str:
+    if state is State.INCONCLUSIVE and all(agent.neutral for agent in agents):
+        return f"**Next:** {_FIRST_LEDGER}"
     first = f"**Next:** {_NEXT[state]}"
     if state in {State.PASSED, State.EMPTY}:
         return first

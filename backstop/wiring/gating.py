@@ -203,8 +203,8 @@ def _about(request: GateRequest, found: Mapping[str, str] | str) -> list[str]:
         remarks += [f"{agent}: judged, since {why}" for agent, why in sorted(found.items())]
     if request.cache_dir is not None and not request.cache_key:
         remarks.append(
-            f"nothing was cached: {CACHE_KEY} is not set, and an entry without a seal would be "
-            "anybody's word"
+            f"nothing was cached: {CACHE_KEY} is not set (in the action: cache-secret), and what "
+            "has no seal would be anybody's word"
         )
     return remarks
 

@@ -53,6 +53,13 @@ def test_a_reason_for_doubt_is_an_error_since_it_is_no_pass() -> None:
     assert told.message == "run r7 was not replayed to its end: agent-hangs"
 
 
+def test_what_is_new_is_annotated_only_where_the_check_fails_for_it() -> None:
+    new = replace(PASSED.agents[0], agent="fresh", neutral=True, why=("NEW: no ledger",))
+    (told,) = annotations_of(Verdict(agents=(new,)), CONTEXT)
+    assert (told.level, told.message) == (Level.ERROR, "NEW: no ledger")
+    assert annotations_of(Verdict(agents=(new, PASSED.agents[0])), CONTEXT) == ()
+
+
 def test_what_does_not_count_is_not_annotated() -> None:
     quiet = agent_verdict(
         Judged(divergence=RELABELLED, pre_existing=True),

@@ -489,3 +489,12 @@ def test_empty_verdicts_are_no_pass() -> None:
 
 def test_the_same_verdict_gives_the_same_text() -> None:
     assert render_comment(SEVERAL, UNTOUCHED) == SCENES["several"]
+
+
+def test_whoever_brings_a_first_agent_is_told_how_it_passes() -> None:
+    new = replace(agent_verdict(agent="fresh", decision=Decision.PASS), neutral=True)
+    body = render_comment(Verdict(agents=(new,)), CONTEXT)
+    assert "**Next:** bring a ledger" in body
+    assert "`allow-empty: true`" in body
+    beside = Verdict(agents=(new, INCONCLUSIVE.agents[0]))
+    assert "bring a ledger" not in render_comment(beside, CONTEXT)
