@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from backstop.config import Agent, Config, find_beside, load
 from backstop.core.declaration import Declaration
@@ -14,6 +16,9 @@ from backstop.errors import ConfigError
 from backstop.gate.request import ReplayRequest, SandboxKind
 from backstop.wiring.checkouts import inside, top_of, tops
 from backstop.wiring.sandboxes import Choice, choice
+
+_SQLITE_ANYWHERE: Final = "sqlite:////"
+"""How a store begins that is in a file by its whole name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,14 +139,22 @@ def _check_apart(request: ReplayRequest, base: Config) -> None:
     if own.resolve() == head.resolve():
         return
     for name, agent in base.agents.items():
-        ledger = None if agent.ledger is None or "://" in agent.ledger else Path(agent.ledger)
-        for what, place in (("path", agent.path), ("ledger", ledger)):
+        for what, place in (("path", agent.path), ("ledger", _file_of(agent.ledger))):
             if place and inside(place, head) is not None and inside(place, own) is None:
                 raise ConfigError(
                     f"{base.file}: the {what} of agent {name} lies in the change that is judged "
                     "by it; name it from the configuration's own folder, in its own checkout",
                     slug="base-elsewhere",
                 )
+
+
+def _file_of(ledger: str | None) -> Path | None:
+    """The file that a ledger is in; None for one elsewhere, and beside the configuration."""
+    if ledger is None:
+        return None
+    if ledger.startswith(_SQLITE_ANYWHERE):
+        return Path(f"/{unquote(urlsplit(ledger).path).lstrip('/')}")
+    return None if "://" in ledger else Path(ledger)
 
 
 def judged(

@@ -78,6 +78,16 @@ def test_d1_a_base_that_names_a_place_in_the_change_itself_is_an_error(
     assert raised.value.slug == "base-elsewhere"
 
 
+def test_d1_so_is_one_that_names_a_store_in_the_change(repo: Repository) -> None:
+    """D1: a store may be a file that the change brings along."""
+    for side in (repo.base, repo.head):
+        config = side / "backstop.yaml"
+        text = config.read_text("utf-8").replace(LEDGER, f"'sqlite:///{repo.head}/store.db'")
+        config.write_text(text, "utf-8")
+    with pytest.raises(ConfigError, match="lies in the change"):
+        repo.gate()
+
+
 def test_what_a_change_puts_in_place_of_its_ledger_is_not_even_opened(repo: Repository) -> None:
     """A pipe there would be waited for without end."""
     (repo.head / LEDGER).unlink()
