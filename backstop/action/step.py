@@ -26,7 +26,7 @@ from backstop.errors import BackstopError
 from backstop.gate.request import GateRequest, ReplayRequest
 from backstop.reports.carried import carry_forward
 from backstop.reports.comment import marker
-from backstop.wiring.action import DEPLOYS, Ground, folder_in, ground_of, judged, rules_of
+from backstop.wiring.action import DEPLOYS, Ground, ground_of, judged, rules_of, sides_of
 from backstop.wiring.faults import as_ours
 
 _SECRET_INPUTS: Final = ("github-token", "cache-secret")
@@ -116,9 +116,10 @@ def _gated(
     known.ground = ground = ground_of(
         event, named=named, ref=inputs.base_ref, github=github, into=scratch
     )
-    base = None
+    base = top = None
     if ground.base is not None:
-        base = folder_in(ground.base, config, workspace=workspace, named=named is not None)
+        sides = sides_of(ground.base, config, workspace=workspace, named=named is not None)
+        base, top = sides.base, sides.top
     if config.is_file():
         known.rules = rules_of(config, root=workspace, base=base, base_root=ground.base)
     request = GateRequest(
@@ -127,6 +128,8 @@ def _gated(
             agent=inputs.agent,
             base=base,
             base_is_checkout=base is not None,
+            top=top,
+            base_top=ground.base,
             ancestors=ground.ancestors,
             runtime=inputs.runtime.value,
         ),

@@ -73,22 +73,32 @@ def ground_of(
     )
 
 
-def folder_in(base: Path, config: Path, *, workspace: Path, named: bool) -> Path:
-    """The folder of the base's checkout at `base` that holds what `config` is the change of.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """A change and its base: where the change's checkout begins, at `top`, and the folder `base`.
+
+    That one holds, in the base's checkout, what the change's configuration is the change of.
+    """
+
+    top: Path
+    base: Path
+
+
+def sides_of(base: Path, config: Path, *, workspace: Path, named: bool) -> Sides:
+    """How a change with its configuration at `config` lies to the base's checkout at `base`.
 
     The change may be the whole workspace, or a checkout in a folder of it (`path` of
     actions/checkout); a `named` base may be laid out beside a change that has no history. Where
     none of these has the configuration, it is the first: there Backstop is new.
     """
-    within = config.parent.relative_to(workspace)
-    places = [base / within]
     above = (config.parent, *config.parent.parents)
     tops = above[: above.index(workspace) + 1]
-    if (top := next((one for one in tops if (one / ".git").exists()), None)) is not None:
-        places.append(base / config.parent.relative_to(top))
-    if named:
-        places.append(base)
-    return next((one for one in places if (one / config.name).is_file()), places[0])
+    history = next((one for one in tops if (one / ".git").exists()), workspace)
+    places = [
+        Sides(top=top, base=base / config.parent.relative_to(top))
+        for top in (workspace, history, *([config.parent] if named else []))
+    ]
+    return next((one for one in places if (one.base / config.name).is_file()), places[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.action_runner.specimen import AGENT
+from tests.action_runner.specimen import AGENT, lay_out
 from tests.action_runner.town import Town
 from tests.github.fake import fake_github
 
@@ -46,6 +46,20 @@ def test_g08_a_base_without_a_configuration_is_told(town: Town) -> None:
     ended = town.run(inputs={"allow-empty": "true"})
     assert "this change brings Backstop in" in ended.summary
     assert "this change brings Backstop in" in town.comments[0]
+
+
+def test_g09_shared_code_above_the_configuration_concerns_its_agents(tmp_path: Path) -> None:
+    """G09: also where a checkout was made without git, and no history says where it begins."""
+    with fake_github() as github:
+        town = Town(github=github, root=tmp_path)
+        for side in ("base", "head"):
+            lay_out(tmp_path / side / "sub", "v1")
+            (tmp_path / side / "shared.py").write_text(f"{side} = 1\n")
+        town.base, town.head = github.commit_folder(tmp_path / "base"), tmp_path / "head"
+        ended = town.run(inputs={"config": "sub/backstop.yaml"})
+    assert ended.exit_code == 0
+    assert "since shared.py changed" in ended.log.text
+    assert ended.outputs["coverage"] == "7/7"
 
 
 def test_d1_a_change_that_points_an_agent_elsewhere_is_told(town: Town) -> None:
