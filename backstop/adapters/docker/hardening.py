@@ -12,7 +12,12 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from backstop.adapters.bounds import Limits, surroundings
-from backstop.adapters.docker.podman import WRITABLE, in_dockers_words, processes_of_a_user
+from backstop.adapters.docker.podman import (
+    ITS_OWN_VARIABLES,
+    WRITABLE,
+    in_dockers_words,
+    processes_of_a_user,
+)
 from backstop.errors import SandboxError
 
 USER: Final = "65534:65534"
@@ -278,5 +283,7 @@ def _of_config(config: Mapping[str, Any], asked: Hardened) -> Iterator[str]:
             yield f"{name} is {config.get(name)!r}, not {asked.config[name]!r}"
     if (config.get("Healthcheck") or {}).get("Test") != ["NONE"]:
         yield "Healthcheck is not NONE"
-    if sorted(config.get("Env") or ()) != sorted(asked.config["Env"]):
+    its_own = ITS_OWN_VARIABLES if asked.podman else frozenset()
+    wanted = [one for one in asked.config["Env"] if one.partition("=")[0] not in its_own]
+    if sorted(config.get("Env") or ()) != sorted(wanted):
         yield "Env is not what was asked for"

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 WRITABLE: Final = ("/run", "/tmp", "/var/tmp")  # noqa: S108 - these are what is to be covered
 """Where it mounts a folder to write in beside a read-only root, unless something lies there."""
+ITS_OWN_VARIABLES: Final = frozenset({"HOSTNAME", "TERM", "container"})
+"""What it sets in each container by itself, and so in each image that is made of one."""
 
 _DEFAULT_POWERS: Final = frozenset(
     """
@@ -21,7 +23,6 @@ _DEFAULT_POWERS: Final = frozenset(
     SETGID SETPCAP SETUID SYS_CHROOT
     """.split()  # noqa: SIM905 - a list of names
 )
-_ITS_OWN_VARIABLES: Final = frozenset({"HOSTNAME", "TERM", "container"})
 _PROPAGATION: Final = frozenset({"rprivate", "tmpcopyup"})
 _MOST_PROCESSES: Final = 1 << 12
 
@@ -71,7 +72,7 @@ def in_dockers_words(inspected: Mapping[str, Any], asked: Mapping[str, Any]) -> 
         host[name] = asked[name] if host.get(name) is None else host[name]
     config["StdinOnce"] = True
     config["Env"] = [
-        one for one in config.get("Env") or () if one.partition("=")[0] not in _ITS_OWN_VARIABLES
+        one for one in config.get("Env") or () if one.partition("=")[0] not in ITS_OWN_VARIABLES
     ]
     config["Image"] = inspected.get("Image")
     return {**inspected, "HostConfig": host, "Config": config}

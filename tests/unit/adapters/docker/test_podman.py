@@ -73,6 +73,14 @@ def test_a_container_made_as_asked_has_no_weakness() -> None:
     assert weaknesses(shown(asked()), asked()) == []
 
 
+def test_an_image_that_podman_made_holds_variables_of_its_own_and_serves() -> None:
+    made_here = asked(Env=["LANG=C.UTF-8", "TERM=xterm", "container=podman"])
+    assert weaknesses(shown(made_here), made_here) == []
+    made = shown(made_here)
+    made["Config"]["Env"].append("LD_PRELOAD=/evil.so")
+    assert weaknesses(made, made_here) == ["Env is not what was asked for"]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
