@@ -17,14 +17,18 @@ from backstop.cli.options import (
     Candidate,
     ChangedOnly,
     ConfigFile,
+    Epoch,
     FailOn,
     Format,
+    HighWater,
     MaybeConfigFile,
     Output,
     ReportFormat,
     RuntimeOption,
     SandboxOption,
+    SignKey,
     StoreUrl,
+    TrustedKeys,
 )
 
 app = typer.Typer(
@@ -209,11 +213,13 @@ def verify(
     agent: Annotated[
         str | None, typer.Option("--agent", help="The agent whose ledger it must be.")
     ] = None,
+    trusted: TrustedKeys = None,
+    mark: HighWater = None,
 ) -> None:
     """Check each line, and refuse silent skips."""
     from backstop.cli.ledgers import verify as run
 
-    typer.echo(run(file, agent=agent))
+    typer.echo(run(file, agent=agent, trusted=trusted, high_water=mark))
 
 
 @ledger.command()
@@ -244,11 +250,13 @@ def seal(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write here and leave FILE as it is.")
     ] = None,
+    key: SignKey = None,
+    epoch: Epoch = 0,
 ) -> None:
-    """Seal a ledger that has no seal yet."""
+    """Seal a ledger that has no seal yet; sign it."""
     from backstop.cli.ledgers import seal as run
 
-    typer.echo(run(file, out=out))
+    typer.echo(run(file, out=out, key=key, epoch=epoch))
 
 
 @ledger.command()
@@ -258,6 +266,7 @@ def pull(
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="As it was then; else as it is.")
     ] = None,
+    key: SignKey = None,
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,
 ) -> None:
@@ -265,7 +274,7 @@ def pull(
     from backstop.cli.pulling import pull as run
     from backstop.cli.stores import place
 
-    typer.echo(run(place(store=url, config=config, agent=agent), out=out, at=at))
+    typer.echo(run(place(store=url, config=config, agent=agent), out=out, at=at, key=key))
 
 
 @ledger.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 from backstop.adapters.files import chunks, write_atomic
-from backstop.cli.options import Format
+from backstop.cli.options import Format, keep_apart
+from backstop.clock import SystemClock
 from backstop.core import ledgerfile
 from backstop.core.canon import NotCanonical, canonical, parse
 from backstop.core.events import (
@@ -33,6 +35,7 @@ from backstop.core.history import effect_rows
 from backstop.errors import LedgerError, UsageError
 from backstop.reports.escape import in_json, plain
 from backstop.reports.explain import count_of
+from backstop.wiring.signing import Checked, Signer, check_signed, signer
 
 _ARGUMENTS = 100
 _RUNS_NAMED = 5
@@ -41,14 +44,46 @@ _EFFECTS = (
 )
 
 
-def verify(file: Path, *, agent: str | None) -> str:
-    """One line for a ledger that holds. Raises `LedgerError`, silent skips included."""
-    found = ledgerfile.verify(chunks(file, kind="ledger"), name=str(file), expect_agent=agent)
+def verify(
+    file: Path, *, agent: str | None, trusted: Path | None = None, high_water: Path | None = None
+) -> str:
+    """One line for a ledger that holds. Raises `LedgerError`, silent skips included.
+
+    With `trusted` it must be signed by one of those keys, with `high_water` it must hold what
+    was seen before. Raises `UsageError` for a mark without keys: anybody could raise it.
+    """
+    if trusted is None:
+        if high_water is not None:
+            raise UsageError("--high-water: needs --trusted-keys, or anybody could raise the mark")
+        found = ledgerfile.verify(chunks(file, kind="ledger"), name=str(file), expect_agent=agent)
+        return f"{_holds(file, found)}; {_unchecked(found.seal)}"
+    keep_apart(high_water, file, trusted, option="--high-water")
+    checked = check_signed(file, agent=agent, trusted=trusted, high_water=high_water)
+    by = checked.by
+    signed = f"signed by {by.keyid} ({plain(by.note)}) at {plain(by.head.at)}"
+    marked = "" if high_water is None else f"; {_mark_of(checked, high_water)}"
+    return f"{_holds(file, checked.found)}; {signed}{marked}"
+
+
+def _holds(file: Path, found: ledgerfile.Summary) -> str:
     return (
         f"{plain(str(file))}: holds. {_sealed(found)}{unsettled(found)}, "
         f"{count_of(found.runs, 'run')} ({found.open_runs:,} open); no silent skip; "
         f"sha256:{found.digest}"
     )
+
+
+def _unchecked(seal: Seal) -> str:
+    return "unsigned" if seal.signature is None else "signed, not checked (see --trusted-keys)"
+
+
+def _mark_of(checked: Checked, path: Path) -> str:
+    after = checked.after
+    size = 0 if after is None else after.head.size
+    told = f"high-water mark {plain(str(path))}: {count_of(size, 'event')}"
+    if checked.before is None:
+        return f"{told}, and begins here: what was before is not known"
+    return told if checked.before is after else f"{told}, raised from {checked.before.head.size:,}"
 
 
 def unsettled(found: ledgerfile.Summary) -> str:
@@ -177,8 +212,27 @@ def stats(file: Path, *, form: Format) -> str:
     return "\n".join(lines)
 
 
-def seal(file: Path, *, out: Path | None) -> str:
-    """Seal `file` in place, or to `out`; nothing is written if a line is refused."""
+def seal(file: Path, *, out: Path | None, key: Path | None = None, epoch: int = 0) -> str:
+    """Seal `file` in place, or to `out`; nothing is written if a line is refused.
+
+    With a key, in the file `key` or in the environment, the seal is signed as well; one that
+    was sealed before is signed only, whatever its signature was.
+    """
     target = file if out is None else out
-    write_atomic(target, ledgerfile.seal(chunks(file, kind="ledger"), name=str(file)))
-    return verify(target, agent=None)
+    who = signer(key, os.environ, now=SystemClock().now(), epoch=epoch)
+    source = target
+    try:
+        write_atomic(target, ledgerfile.seal(chunks(file, kind="ledger"), name=str(file)))
+    except LedgerError as fault:
+        if who is None or fault.slug != "ledger-sealed":
+            raise
+        source = file
+    if who is None:
+        return verify(target, agent=None)
+    found = who.sign(source, target, name=str(source))
+    return f"{_holds(target, found)}; {signed_by(who)}"
+
+
+def signed_by(who: Signer | None) -> str:
+    """Whether what was just written is signed, and by which key."""
+    return "unsigned" if who is None else f"signed by {who.key.id}"

@@ -70,6 +70,18 @@ Output: TypeAlias = Annotated[
     Path | None,
     typer.Option("--output", help="Write the report to this file too, in the chosen format."),
 ]
+SignKey: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--key", help="Sign with this private key (PEM); else BACKSTOP_SIGNING_KEY."),
+]
+Epoch: TypeAlias = Annotated[int, typer.Option("--epoch", min=0, help="Epoch of what is signed.")]
+TrustedKeys: TypeAlias = Annotated[
+    Path | None, typer.Option("--trusted-keys", help="Demand a signature by a key in this file.")
+]
+HighWater: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--high-water", help="Demand all that was seen before; kept in this file."),
+]
 ReportFormat: TypeAlias = Annotated[Format, typer.Option("--format", help="Form of the report.")]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from backstop.cli.ledgers import unsettled
+from backstop.cli.ledgers import signed_by, unsettled
 from backstop.cli.options import moment
 from backstop.cli.progress import progress_bar
 from backstop.cli.stores import Place
@@ -12,12 +13,14 @@ from backstop.clock import SystemClock
 from backstop.reports.escape import plain
 from backstop.reports.explain import count_of
 from backstop.wiring.pulling import pull as run
+from backstop.wiring.signing import signer
 
 
-def pull(where: Place, *, out: Path, at: str | None) -> str:
-    """Pull a store's ledger to `out`; what it holds, in one line."""
+def pull(where: Place, *, out: Path, at: str | None, key: Path | None = None) -> str:
+    """Pull a store's ledger to `out`, signed if there is a key; what it holds, in one line."""
     instant = None if at is None else moment(at, option="--at")
     now = SystemClock().now()
+    who = signer(key, os.environ, now=now)
     store = where.open()
     with progress_bar("pulling parts") as progress:
         pulled = run(
@@ -27,6 +30,7 @@ def pull(where: Place, *, out: Path, at: str | None) -> str:
             out=out,
             at=instant,
             now=now,
+            signer=who,
             progress=progress,
         )
     found = pulled.summary
@@ -35,5 +39,5 @@ def pull(where: Place, *, out: Path, at: str | None) -> str:
         f"{plain(str(out))}: pulled as of {pulled.at}{again}. {count_of(found.events, 'event')}, "
         f"{count_of(found.effects, 'side effect')}{unsettled(found)}, "
         f"{count_of(found.runs, 'run')} ({found.open_runs:,} open); holds, no silent skip; "
-        f"sha256:{found.digest}"
+        f"sha256:{found.digest}; {signed_by(who)}"
     )

@@ -10,7 +10,7 @@ it was sealed is reported as such before anything that its lines say.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -49,7 +49,8 @@ from backstop.errors import LedgerError
 class Summary:
     """What a verified ledger holds. `first` and `last` are the times of its events.
 
-    `out_twice` are effects that happened under a claim which another had superseded.
+    `out_twice` are effects that happened under a claim which another had superseded. `marked`
+    are those of the links that were asked for which are links of this ledger.
     """
 
     header: Header
@@ -62,6 +63,8 @@ class Summary:
     digest: str
     first: str
     last: str
+    seal: Seal
+    marked: frozenset[str]
 
 
 class SilentSkip(LedgerError):
@@ -79,10 +82,17 @@ class SilentSkip(LedgerError):
         )
 
 
-def verify(chunks: Iterable[bytes], *, name: str, expect_agent: str | None = None) -> Summary:
+def verify(
+    chunks: Iterable[bytes],
+    *,
+    name: str,
+    expect_agent: str | None = None,
+    marked: Collection[str] = frozenset(),
+) -> Summary:
     """Check a whole sealed ledger strictly, as a stream. Raises `LedgerError` naming the line.
 
-    Memory grows by about 32 bytes an event and 200 bytes an effect.
+    `marked` are links that are looked for. Memory grows by about 32 bytes an event and 200 bytes
+    an effect.
     """
     lines = Lines(chunks, too_long=lambda number: too_long(name, number))
     digest = hashlib.sha256()
@@ -91,7 +101,8 @@ def verify(chunks: Iterable[bytes], *, name: str, expect_agent: str | None = Non
         digest.update(block)
         rows = block[:-1].split(b"\n")
         if walk is None:
-            walk = _Walk(name, _header(rows.pop(0), name=name, expect_agent=expect_agent))
+            header = _header(rows.pop(0), name=name, expect_agent=expect_agent)
+            walk = _Walk(name, header, marked=marked)
         for row in rows:
             walk.line(row)
     if walk is None:
@@ -111,9 +122,11 @@ def _header(line: bytes, *, name: str, expect_agent: str | None) -> Header:
 class _Walk:
     """One pass over a ledger's events. The first fault of what they say waits for the end."""
 
-    def __init__(self, name: str, header: Header) -> None:
+    def __init__(self, name: str, header: Header, *, marked: Collection[str]) -> None:
         self._name = name
         self._header = header
+        self._wanted = marked
+        self._marked: set[str] = set()
         self._trail = Trail()
         self._order = Order()
         self._lives = Lives(guarded=header.guarded)
@@ -136,7 +149,10 @@ class _Walk:
         except LedgerError as exc:
             self._unreadable(row, number, exc)
             return
-        self._trail.add(run=event.run, prev=event.prev, own=link(row), at=event.at)
+        own = link(row)
+        self._trail.add(run=event.run, prev=event.prev, own=own, at=event.at)
+        if own in self._wanted:
+            self._marked.add(own)
         self._effects += happened(event)
         self._out_twice += isinstance(event, EffectFenced)
         self._first = min(self._first, event.at) if self._first else event.at
@@ -205,6 +221,8 @@ class _Walk:
             digest=digest,
             first=self._first,
             last=self._last,
+            seal=seal,
+            marked=frozenset(self._marked),
         )
 
 

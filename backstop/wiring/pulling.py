@@ -16,6 +16,7 @@ from backstop.core.ledgerfile import Summary, seal_lines, verify
 from backstop.core.ledgerverify import SilentSkip
 from backstop.errors import BackstopError, LedgerError, UsageError
 from backstop.ports import Snapshots
+from backstop.wiring.signing import Signer
 
 Progress = Callable[[int, int], None]
 
@@ -49,6 +50,7 @@ def pull(
     out: Path,
     at: datetime | None,
     now: datetime,
+    signer: Signer | None = None,
     progress: Progress | None = None,
 ) -> Pulled:
     """Pull the ledger as it was at `at` into the file `out`, sealed and verified.
@@ -56,7 +58,8 @@ def pull(
     What was pulled lies in a folder beside `out` until all is there; a pull that was killed is
     taken up again, for its own instant. Without `at`, it is the last instant that is over.
     Nothing is written of a ledger that does not hold, with one exception: silent skips are
-    what such a ledger is there to show, so it is written and the error raised all the same.
+    what such a ledger is there to show, so it is written, though never signed, and the error
+    raised all the same.
     Raises `BackstopError`: ``pull-busy``, ``pull-folder``, ``pull-other``; `LedgerError`; and
     what the store raises.
     """
@@ -78,7 +81,7 @@ def pull(
         else:
             _check_same(terms, url=url, agent=agent, at=at, folder=folder)
         sealed = _sealed(store, terms, folder, suffix=target.suffix, progress=progress)
-        summary = _placed(sealed, out, folder, agent=agent)
+        summary = _placed(sealed, out, folder, agent=agent, signer=signer)
     return Pulled(summary=summary, at=terms.at, resumed=resumed)
 
 
@@ -118,11 +121,16 @@ def _sealed(
     return sealed
 
 
-def _placed(sealed: Path, out: Path, folder: PullFolder, *, agent: str) -> Summary:
-    """Check the file and put it in place; the folder goes, whatever is found."""
+def _placed(
+    sealed: Path, out: Path, folder: PullFolder, *, agent: str, signer: Signer | None
+) -> Summary:
+    """Check the file, sign it and put it in place; the folder goes, whatever is found."""
     target = Path(os.path.realpath(out))
     try:
-        summary = verify(chunks(sealed, kind="ledger"), name=str(out), expect_agent=agent)
+        if signer is None:
+            summary = verify(chunks(sealed, kind="ledger"), name=str(out), expect_agent=agent)
+        else:
+            summary = signer.sign(sealed, sealed, name=str(out), agent=agent)
     except SilentSkip:
         # The gate refuses it for what it shows; a person needs to see it.
         put_in_place(sealed, target)
