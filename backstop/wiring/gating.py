@@ -5,7 +5,7 @@ Reads files, starts sandboxes, and hands values to services that know nothing of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
@@ -79,6 +79,8 @@ def gate(
     )
     sitting = _Sitting(request, watch, play, clock or SystemClock(), accepts)
     verdicts = [sitting.on(job) for job in jobs]
+    if request.replay.agent is None:
+        verdicts += sitting.unheard(config.agents.keys() - {one.name for one in agents})
     verdicts += [
         _unjudged(name, Decision.INCONCLUSIVE, "its entry in the configuration vanished")
         for name in gone
@@ -144,6 +146,15 @@ class _Sitting:
         verdict = self._judged(job, found.ledger, policies)
         return replace(verdict, notes=(*verdict.notes, *found.notes))
 
+    def unheard(self, names: Collection[str]) -> list[AgentVerdict]:
+        """Of agents without a ledger those that the change concerns: that touches somebody."""
+        why = "it has no ledger: nothing of it is judged"
+        return [
+            _unjudged(name, Decision.PASS, why, neutral=True)
+            for name in sorted(names)
+            if not isinstance(self._changes, str) and name in self._changes
+        ]
+
     def _judged(self, job: Job, ledger: Ledger, policies: Sequence[Policy]) -> AgentVerdict:
         play = partial(self._play, job, ledger)
         control, candidate = play() if self._cache is None else self._cache.get(job, ledger, play)
@@ -200,7 +211,7 @@ def _about(request: GateRequest, found: Mapping[str, str] | str) -> list[str]:
     if isinstance(found, str):
         remarks.append(f"every agent was judged: {found}")
     else:
-        remarks += [f"{agent}: judged, since {why}" for agent, why in sorted(found.items())]
+        remarks += [f"{agent}: concerned, since {why}" for agent, why in sorted(found.items())]
     if request.cache_dir is not None and not request.cache_key:
         remarks.append(
             f"nothing was cached: {CACHE_KEY} is not set (in the action: cache-secret), and what "

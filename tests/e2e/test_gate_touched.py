@@ -54,8 +54,23 @@ def test_g09_only_the_agent_that_a_change_concerns_is_judged(repo: Repository) -
     assert judgement.carried == ("till",)
     assert judgement.is_applicable
     assert decisions(judgement) == {"desk": Decision.BLOCK, "till": Decision.PASS}
-    assert judgement.remarks == ("desk: judged, since agents/desk/agent.py changed",)
+    assert judgement.remarks == ("desk: concerned, since agents/desk/agent.py changed",)
     assert [agent.counts["missing"] for agent in judgement.verdict.agents] == [0, 0]
+
+
+def test_g32_an_agent_without_a_ledger_that_a_change_concerns_is_told(repo: Repository) -> None:
+    """G32, D5: it does not count, and nobody says that no agent is touched."""
+    for side in (repo.base, repo.head):
+        config = side / "backstop.yaml"
+        text = config.read_text("utf-8").replace(", ledger: ledgers/till.jsonl", "")
+        config.write_text(text, encoding="utf-8")
+    assert not repo.gate(progress=refuse).is_applicable
+    repo.change("agents/till/agent.py", *RELABELS)
+    judgement = repo.gate(progress=refuse)
+    assert (judgement.is_applicable, judgement.carried) == (True, ("desk",))
+    (_, till) = judgement.verdict.agents
+    assert (till.agent, till.neutral) == ("till", True)
+    assert till.why == ("it has no ledger: nothing of it is judged",)
 
 
 def test_without_the_option_every_agent_is_judged(repo: Repository) -> None:
@@ -108,4 +123,4 @@ def test_the_command_line_says_why_an_agent_was_judged_or_not(repo: Repository) 
     assert [agent["decision"] for agent in told["agents"]] == ["PASS", "PASS"]
     repo.write("backstop-waivers.yaml", "version: 1\nwaivers: []\n")
     ran = backstop(*asked, "--changed-only", "--agent", "desk")
-    assert "note: desk: judged, since backstop-waivers.yaml changed\n" in ran.err
+    assert "note: desk: concerned, since backstop-waivers.yaml changed\n" in ran.err
