@@ -162,9 +162,11 @@ class Transcript:
         """
         if (asked := _fitting(self._waiting, call, tool)) is not None:
             self._waiting.remove(asked)
+            if result.declined:  # its claim is on record: what was declined did not happen
+                result = replace(result, declined=False, failed=True)
         elif call and (asked := _fitting(self._held, call, tool)) is not None:
             self._held.remove(asked)
-            asked = replace(asked, step=self._step)
+            asked = self._asked(asked.call, asked.agent)  # of another step now
             if asked.declaration.effect and not result.declined:
                 self._claim(asked, at=at)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import unquote
 
 from backstop.adapters.chat import Selection
 from backstop.cli.options import keep_apart, moment, pairs
@@ -27,7 +28,7 @@ def import_ledger(
 
     What the record could not tell is counted there, and named in the ledger's header.
     """
-    keep_apart(out, file, config, option="--out")
+    keep_apart(out, *_files(file), config, option="--out")
     chosen = load(config).agent(agent)
     source = Source(
         place=file,
@@ -44,3 +45,10 @@ def import_ledger(
         f"{plain(str(out))}: imported. runs: {summary.runs:,}, events: {summary.events:,}, "
         f"side effects: {summary.effects:,}{untold}"
     )
+
+
+def _files(place: str) -> list[Path]:
+    """The files that are read at a path or URL: a ledger must take the place of none."""
+    _, separator, file = place.partition(":///")
+    named = Path(unquote(file.partition("?")[0]) if separator else place)
+    return list(named.rglob("*.json")) if named.is_dir() else [named]

@@ -118,5 +118,8 @@ def _tell(transcript: Transcript, item: Item) -> str | None:
             joined = transcript.answered(item.result, call=item.call, tool=item.tool, at=item.at)
             if not joined and not item.again:
                 named = item.tool or item.call or "a tool without a name"
-                return f"{item.place} answers a call of {named} that is not in the record"
+                return (
+                    f"{item.place} answers a call of {named} that is not in the record, or is "
+                    "answered already"
+                )
     return None

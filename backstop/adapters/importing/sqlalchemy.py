@@ -1,0 +1,103 @@
+"""ADK session databases behind any URL that SQLAlchemy knows.
+
+Whoever has such a database has SQLAlchemy: it comes with ``google-adk[db]``. Nothing here needs
+to know its types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from backstop.adapters.importing.tables import OWNER, Row
+from backstop.adapters.told import ImportRefused
+from backstop.errors import MissingExtra
+
+
+@contextmanager
+def opened(url: str) -> Iterator[SqlTables]:
+    """The tables at a URL, in one transaction that is never committed.
+
+    The driver of an asynchronous URL gives way to the database's usual one, as in ADK's own
+    migration. Raises `MissingExtra`, and `ImportRefused` (``import-store-unreachable``) for
+    whatever the driver raises; no password is ever shown.
+    """
+    try:
+        sql: Any = import_module("sqlalchemy")
+        fault: type[Exception] = import_module("sqlalchemy.exc").SQLAlchemyError
+    except ImportError as error:
+        raise MissingExtra(
+            "session databases behind a URL need SQLAlchemy: pip install 'google-adk[db]'"
+        ) from error
+    try:
+        place = sql.make_url(url)
+        name = place.set(query={}).render_as_string(hide_password=True)
+    except (fault, ValueError) as error:
+        raise ImportRefused(
+            "the URL of the session database cannot be understood; write it as for "
+            "DatabaseSessionService",
+            slug="import-store-unreachable",
+        ) from error
+    try:
+        engine = sql.create_engine(place.set(drivername=place.get_backend_name()))
+        try:
+            # Some drivers hold a connection until all rows of a query are taken.
+            with engine.connect() as events, engine.connect() as others:
+                yield SqlTables(name=name, streaming=events, source=others, sql=sql)
+        finally:
+            engine.dispose()
+    except (fault, ImportError) as error:
+        # SQLAlchemy's own text may quote the statement and the URL.
+        cause = getattr(error, "orig", None) or error
+        raise ImportRefused(
+            f"{name}: cannot be read: {type(cause).__name__}; is its driver installed, and the "
+            "server up and open to you?",
+            slug="import-store-unreachable",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlTables:
+    """The tables of a database."""
+
+    name: str
+    streaming: Any
+    source: Any
+    sql: Any
+
+    def columns(self, table: str) -> Collection[str]:
+        """The columns of a table; none if there is no such table."""
+        known = self.sql.inspect(self.source)
+        return [one["name"] for one in known.get_columns(table)] if known.has_table(table) else []
+
+    def version(self) -> str:
+        """What ADK wrote down as the version of its tables; empty where it did not."""
+        if not self.columns("adk_internal_metadata"):
+            return ""
+        asked = self.sql.select(self.sql.column("value")).select_from(
+            self.sql.table("adk_internal_metadata")
+        )
+        found = self.source.execute(
+            asked.where(self.sql.column("key") == "schema_version")
+        ).scalar()
+        return "" if found is None else str(found)
+
+    def events(self, columns: Collection[str]) -> Iterator[Row]:
+        """All events by owner, time and id, as ADK itself orders them."""
+        order = [self.sql.column(name) for name in (*OWNER, "timestamp", "id")]
+        asked = self.sql.select(*(self.sql.column(name) for name in columns)).select_from(
+            self.sql.table("events")
+        )
+        streamed = self.streaming.execution_options(stream_results=True, max_row_buffer=1000)
+        for row in streamed.execute(asked.order_by(*order)):
+            yield row._mapping  # noqa: SLF001 - its documented name
+
+    def state(self, table: str, owner: Mapping[str, str]) -> object:
+        """The state of whoever the members of `owner` name; None if it is not there."""
+        asked = self.sql.select(self.sql.column("state")).select_from(self.sql.table(table))
+        for name, value in owner.items():
+            asked = asked.where(self.sql.column(name) == value)
+        return self.source.execute(asked).scalar()
