@@ -1,4 +1,4 @@
-"""Signed ledgers on the command line, and every way to pass another past for the one that was.
+"""Every way to pass another past for the one that was, on a signed ledger.
 
 Faults 31 to 43 of the mesh's catalogue, on files: each is refused by its name, and beside each
 stands what tells it from the ledger that is as it should be.
@@ -7,14 +7,11 @@ stands what tells it from the ledger that is as it should be.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from backstop.adapters.signing import KEY_VARIABLE
 from backstop.core import ledgerfile
 from backstop.core.events import Event, Header, Seal
 from backstop.core.heads import (
@@ -28,87 +25,28 @@ from backstop.core.heads import (
 )
 from backstop.core.sealing import encode, seal_lines
 from backstop.errors import LedgerError
-from backstop.wiring.signing import Signer, check_signed
+from backstop.wiring.signing import check_signed
 from tests.dsl import scenario, sealed
-from tests.e2e.command import Ran, backstop, in_a_process, refused
-from tests.e2e.stored import filled, told
-from tests.signed import Key, key
-
-OURS, THIEF, NEW = key(1), key(2), key(3)
-NOW = datetime(2026, 11, 30, 20, 0, tzinfo=UTC)
-
-EARLY = """
-agent desk
-tool pay identity ref
-run r1
-step s1
-commit pay{ref: 1} -> {ok: true}
-advance
-run r2
-step s1
-commit pay{ref: 2} -> {ok: true}
-advance
-"""
-LATE = f"{EARLY}close complete\nrun r3\nstep s1\ncommit pay{{ref: 3}} -> {{ok: true}}\nadvance\n"
-EARLY_SIZE, LATE_SIZE = (len(sealed(story).splitlines()) - 2 for story in (EARLY, LATE))
-REWRITTEN = LATE.replace("commit pay{ref: 2}", "commit pay{ref: 20}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """A folder with a ledger, a list of trusted keys, and a mark in another folder."""
-
-    folder: Path
-
-    @property
-    def ledger(self) -> Path:
-        return self.folder / "l.jsonl"
-
-    @property
-    def keys(self) -> Path:
-        return self.folder / "trusted"
-
-    @property
-    def mark(self) -> Path:
-        return self.folder / "elsewhere" / "mark.json"
-
-    def put(self, data: bytes, by: Key | None = OURS, *, epoch: int = 0) -> bytes:
-        """Make `data` the ledger, signed by `by`."""
-        self.ledger.write_bytes(data)
-        if by is not None:
-            who = Signer(key=by.signing, now=NOW, epoch=epoch)
-            who.sign(self.ledger, self.ledger, name="L")
-        return self.ledger.read_bytes()
-
-    def check(self) -> Ran:
-        """Verify without a mark."""
-        return backstop(*self._command)
-
-    def check_marked(self) -> Ran:
-        """Verify with the mark."""
-        return backstop(*self._command, "--high-water", self.mark)
-
-    def refused(self, slug: str) -> str:
-        return refused(slug, *self._command)
-
-    def refused_by_mark(self, slug: str) -> str:
-        """Refused with the mark, which stays as it was."""
-        before = self.mark.read_bytes()
-        said = refused(slug, *self._command, "--high-water", self.mark)
-        assert self.mark.read_bytes() == before
-        return said
-
-    @property
-    def _command(self) -> tuple[str | Path, ...]:
-        return ("ledger", "verify", self.ledger, "--trusted-keys", self.keys)
+from tests.e2e.command import backstop
+from tests.e2e.desk import (
+    EARLY,
+    EARLY_SIZE,
+    LATE,
+    LATE_SIZE,
+    NEW,
+    OURS,
+    REWRITTEN,
+    THIEF,
+    Desk,
+    edited,
+    lines_of,
+    new_desk,
+)
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    made = Desk(folder=tmp_path)
-    made.mark.parent.mkdir()
-    made.keys.write_text(f"trusted {OURS.public} ci 2026\n", encoding="utf-8")
-    return made
+    return new_desk(tmp_path)
 
 
 @pytest.fixture
@@ -117,10 +55,6 @@ def seen(desk: Desk) -> Desk:
     desk.put(sealed(LATE))
     assert "begins here" in desk.check_marked().out
     return desk
-
-
-def lines_of(data: bytes) -> list[bytes]:
-    return data.splitlines(keepends=True)
 
 
 def resealed(data: bytes, *, keep: bool) -> bytes:
@@ -135,12 +69,6 @@ def resealed(data: bytes, *, keep: bool) -> bytes:
     new = msgspec.json.decode(last, type=Seal)
     signature = old.signature if keep else None
     return b"".join(body) + encode(msgspec.structs.replace(new, signature=signature)) + b"\n"
-
-
-def edited(data: bytes) -> bytes:
-    changed = data.replace(b'"ok":true', b'"ok":null', 1)
-    assert changed != data
-    return changed
 
 
 def test_31_a_signed_ledger_holds_with_and_without_a_mark(seen: Desk) -> None:
@@ -408,102 +336,3 @@ def test_the_mark_ends_at_the_highest_of_many_that_were_checked_at_once(desk: De
     assert found[1::2] == [None] * 4
     assert {fault.slug for fault in found if isinstance(fault, LedgerError)} <= {"head-rollback"}
     assert open_mark(desk.mark.read_bytes(), name="mark").head.size == LATE_SIZE
-
-
-def test_a_mark_without_keys_is_no_mark(desk: Desk) -> None:
-    desk.put(sealed(LATE))
-    said = refused("usage", "ledger", "verify", desk.ledger, "--high-water", desk.mark)
-    assert "--trusted-keys" in said
-    assert not desk.mark.exists()
-
-
-def test_the_mark_never_takes_the_place_of_what_is_read(desk: Desk) -> None:
-    whole = desk.put(sealed(LATE))
-    command = ("ledger", "verify", desk.ledger, "--trusted-keys", desk.keys)
-    refused("usage", *command, "--high-water", desk.ledger)
-    refused("usage", *command, "--high-water", desk.keys)
-    assert desk.ledger.read_bytes() == whole
-
-
-def test_seal_signs_with_a_key_and_says_which(desk: Desk) -> None:
-    whole = sealed(LATE)
-    desk.ledger.write_bytes(b"".join(lines_of(whole)[:-1]))
-    pem = OURS.file(desk.folder / "key.pem")
-    ran = backstop("ledger", "seal", desk.ledger, "--key", pem)
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.endswith(f"; signed by {OURS.signing.id}\n")
-    assert desk.check().code == 0
-    assert lines_of(desk.ledger.read_bytes())[:-1] == lines_of(whole)[:-1]
-    assert "signed, not checked" in backstop("ledger", "verify", desk.ledger).out
-
-
-def test_seal_without_a_key_says_unsigned_and_seals_as_ever(desk: Desk) -> None:
-    whole = sealed(LATE)
-    desk.ledger.write_bytes(b"".join(lines_of(whole)[:-1]))
-    assert backstop("ledger", "seal", desk.ledger).out.endswith("; unsigned\n")
-    assert desk.ledger.read_bytes() == whole
-    refused("ledger-sealed", "ledger", "seal", desk.ledger)
-
-
-def test_a_sealed_ledger_is_signed_with_a_key_and_signed_anew_with_another(desk: Desk) -> None:
-    whole = sealed(LATE)
-    desk.ledger.write_bytes(whole)
-    out = desk.folder / "signed.jsonl.zst"
-    old, new = OURS.file(desk.folder / "old.pem"), NEW.file(desk.folder / "new.pem")
-    assert backstop("ledger", "seal", desk.ledger, "--out", out, "--key", old).code == 0
-    assert desk.ledger.read_bytes() == whole
-    again = backstop("ledger", "seal", out, "--key", new, "--epoch", "3")
-    assert again.out.endswith(f"; signed by {NEW.signing.id}\n")
-    desk.keys.write_text(f"trusted {NEW.public} new\n", encoding="utf-8")
-    assert backstop("ledger", "verify", out, "--trusted-keys", desk.keys).code == 0
-
-
-def test_what_does_not_hold_is_never_signed(desk: Desk) -> None:
-    damaged = edited(sealed(LATE))
-    desk.ledger.write_bytes(damaged)
-    pem = OURS.file(desk.folder / "key.pem")
-    refused("ledger-tampered", "ledger", "seal", desk.ledger, "--key", pem)
-    assert desk.ledger.read_bytes() == damaged
-
-
-def test_a_key_that_cannot_be_used_leaves_everything_as_it_was(desk: Desk) -> None:
-    opened = b"".join(lines_of(sealed(LATE))[:-1])
-    desk.ledger.write_bytes(opened)
-    exposed = OURS.file(desk.folder / "key.pem", mode=0o644)
-    refused("key-exposed", "ledger", "seal", desk.ledger, "--key", exposed)
-    refused("file-missing", "ledger", "seal", desk.ledger, "--key", desk.folder / "none.pem")
-    assert desk.ledger.read_bytes() == opened
-
-
-def test_the_environment_may_hold_the_key(desk: Desk) -> None:
-    desk.ledger.write_bytes(sealed(LATE))
-    pem = {KEY_VARIABLE: OURS.pem.decode()}
-    ran = in_a_process("ledger", "seal", desk.ledger, **pem)
-    assert (ran.code, f"signed by {OURS.signing.id}" in ran.out) == (0, True)
-    assert desk.check().code == 0
-
-
-def test_a_pulled_ledger_is_signed_and_a_later_one_goes_on_from_it(desk: Desk) -> None:
-    url = f"sqlite:///{desk.folder}/s.db"
-    told(url, LATE)
-    pem = OURS.file(desk.folder / "key.pem")
-    pull = ("ledger", "pull", url, "--out", desk.ledger, "--agent", "desk")
-    assert backstop(*pull).out.endswith("; unsigned\n")
-    desk.refused("ledger-unsigned")
-    assert f"signed by {OURS.signing.id}" in backstop(*pull, "--key", pem).out
-    assert "begins here" in desk.check_marked().out
-    more = f"{LATE}run r4\nstep s1\ncommit pay{{ref: 4}} -> {{ok: true}}\nadvance\n"
-    told_again(url, more)
-    assert backstop(*pull, "--key", pem).code == 0
-    assert f"raised from {LATE_SIZE}" in desk.check_marked().out
-
-
-def told_again(url: str, story: str) -> None:
-    """Tell the store what a story says of run r4."""
-    source = scenario(story)
-    filled(url, source.header, [event for event in source.events if event.run == "r4"])
-
-
-def test_the_specimen_holds_and_is_said_to_be_unsigned() -> None:
-    ran = backstop("ledger", "verify", "ledgers/vendor-onboarding.jsonl")
-    assert (ran.code, ran.out.endswith("; unsigned\n")) == (0, True)
