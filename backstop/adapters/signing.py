@@ -147,7 +147,7 @@ def _check_mode(path: Path) -> None:
         mode = path.stat().st_mode
     except OSError:
         return  # reading it says why
-    if stat.S_ISREG(mode) and mode & _OTHERS:
+    if mode & _OTHERS:
         raise KeyFault(
             f"{path}: others than its owner can read or change this private key (mode "
             f"{stat.S_IMODE(mode):04o}). Run `chmod 600`, and take a new key if others were there.",

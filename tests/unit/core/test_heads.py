@@ -216,6 +216,8 @@ def test_signing_keeps_every_byte_before_the_seal() -> None:
     "swapped",
     [
         LEDGER.replace(b"pay", b"buy"),
+        sealed("run r1\nclose complete\n"),
+        LEDGER + b"x",
         LEDGER[:-1],
         LEDGER.rsplit(b"\n", 2)[0] + b"\n",
         LEDGER.replace(b'"digest":"', b'"digest":"0'),
