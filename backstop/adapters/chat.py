@@ -64,9 +64,9 @@ def import_chat(
     known = dict(declarations)
     events: list[Event] = []
     taken: dict[str, int] = {}
-    for index, entry in _selected(document, name=name, where=selection.where):
+    for index, entry in selected(document, name=name, where=selection.where):
         place = f"{name}: trajectory {index}"
-        run = _run_id(entry, index, selection.run_field, place=place)
+        run = run_id(entry, index, selection.run_field, place=place)
         # Two spellings of one text would have the same keys.
         spelled = unicodedata.normalize("NFC", run)
         if spelled in taken:
@@ -82,9 +82,13 @@ def import_chat(
     return imported_header("chat", namespace, known), events
 
 
-def _selected(
+def selected(
     document: Json, *, name: str, where: Mapping[str, str]
 ) -> Iterator[tuple[int, dict[str, Json]]]:
+    """The trajectories of a list that `where` chooses, each with its place.
+
+    Raises `ImportRefused` (``import-shape``, ``import-where``, ``import-no-match``).
+    """
     if not isinstance(document, list) or not document:
         raise ImportRefused(f"{name}: not a list of trajectories; chat files hold a JSON list")
     entries: list[dict[str, Json]] = []
@@ -123,7 +127,8 @@ def _says(found: Json, wanted: str) -> bool:
         return False
 
 
-def _run_id(entry: Mapping[str, Json], index: int, run_field: str | None, *, place: str) -> str:
+def run_id(entry: Mapping[str, Json], index: int, run_field: str | None, *, place: str) -> str:
+    """What names a trajectory's run. Raises `ImportRefused` where its field cannot."""
     if run_field is None:
         return str(index)
     if run_field not in entry:

@@ -300,7 +300,12 @@ def erase(
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE|URL", help="The record made elsewhere.")],
     kind: Annotated[
-        str, typer.Option("--from", metavar="KIND", help="Its form: chat, adk-session.")
+        str,
+        typer.Option(
+            "--from",
+            metavar="KIND",
+            help="chat, adk-session, evalset, conformance, anthropic or otlp.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the ledger.")],
     config: ConfigFile = CONFIG_FILE,

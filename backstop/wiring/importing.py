@@ -13,7 +13,16 @@ from typing import IO, Final, TypeAlias
 from backstop.adapters.chat import Selection, import_chat
 from backstop.adapters.files import CHUNK, read_bytes, write_atomic
 from backstop.adapters.importing.building import Book
+from backstop.adapters.importing.choosing import conversations
+from backstop.adapters.importing.contents import Tools
 from backstop.adapters.importing.conversation import Conversation
+from backstop.adapters.importing.recorded import (
+    evalsets_at,
+    messages_at,
+    recordings_at,
+    traces_at,
+)
+from backstop.adapters.importing.sessions import stored_at
 from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import Event, Header
 from backstop.core.ledgerfile import encode, seal, verify
@@ -72,7 +81,55 @@ def booked(kind: str, source: Source, conversations: Iterable[Conversation]) -> 
     return Told(events=book.events(conversations), header=lambda: book.header(kind))
 
 
-IMPORTERS: Final[Mapping[str, Importer]] = {"chat": _chat}
+def _sessions(source: Source) -> Told:
+    read = conversations(
+        stored_at(source.place),
+        name=source.place,
+        selection=source.selection,
+        declared=source.declarations,
+    )
+    return booked("adk-session", source, read)
+
+
+def _tools(kind: str, source: Source) -> Tools:
+    """What is known of tools, for a record that is taken whole."""
+    if source.selection.where or source.selection.run_field is not None:
+        raise UsageError(
+            f"--from {kind}: takes no --where and no --run-field; name the file or the folder of "
+            "what is to be imported"
+        )
+    reads = frozenset(tool for tool, one in source.declarations.items() if not one.effect)
+    return Tools(declared=frozenset(source.declarations), reads=reads)
+
+
+def _evalsets(source: Source) -> Told:
+    tools = _tools("evalset", source)
+    return booked("evalset", source, evalsets_at(source.place, tools=tools, at=source.at))
+
+
+def _recordings(source: Source) -> Told:
+    tools = _tools("conformance", source)
+    return booked("conformance", source, recordings_at(source.place, tools=tools, at=source.at))
+
+
+def _traces(source: Source) -> Told:
+    tools = _tools("otlp", source)
+    return booked("otlp", source, traces_at(source.place, tools=tools))
+
+
+def _messages(source: Source) -> Told:
+    read = messages_at(source.place, selection=source.selection, at=source.at)
+    return booked("anthropic", source, read)
+
+
+IMPORTERS: Final[Mapping[str, Importer]] = {
+    "chat": _chat,
+    "adk-session": _sessions,
+    "evalset": _evalsets,
+    "conformance": _recordings,
+    "anthropic": _messages,
+    "otlp": _traces,
+}
 """How to read what `--from` names."""
 
 
@@ -90,7 +147,7 @@ def import_record(kind: str, source: Source, out: Path) -> Summary:
         # The header stands first and is known last: the tools are those that were called.
         events.writelines(encode(event) + b"\n" for event in told.events)
         lines = chain([encode(told.header()) + b"\n"], _chunks(events))
-        sealed.writelines(seal(lines, name=source.place))
+        sealed.writelines(seal(lines, name=str(out)))
         # What is written must stand up to the strict reader, whoever wrote the record.
         summary = verify(_chunks(sealed), name=str(out))
         write_atomic(out, _chunks(sealed))
