@@ -50,7 +50,7 @@ Candidate: TypeAlias = Annotated[
 ]
 Base: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--base", help="Agent folder of the version that runs now, for a control run."),
+    typer.Option("--base", help="Checkout, or agent folder, of the version that runs now."),
 ]
 SandboxOption: TypeAlias = Annotated[
     SandboxKind | None, typer.Option("--sandbox", help="Where the code runs.")
