@@ -23,7 +23,7 @@ _PERSONS: Final = frozenset(
 """Calls that the framework makes itself, to ask a person."""
 
 _REJECTED: Final = "This tool call is rejected."
-_NEVER_BEGAN: Final = ") failed as the following mandatory input parameters are not present"
+_NEVER_BEGAN: Final = ")` failed as the following mandatory input parameters are not present"
 _FLOW: Final = ("end_of_agent", "escalate", "skip_summarization", "transfer_to_agent")
 _PASSING_STATE: Final = "temp:"
 

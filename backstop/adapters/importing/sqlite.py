@@ -14,6 +14,7 @@ from backstop.adapters.told import ImportRefused
 
 MAGIC: Final = b"SQLite format 3\x00"
 _PATIENCE_S: Final = 5.0
+_AT_A_TIME: Final = 256
 
 
 @contextmanager
@@ -96,8 +97,15 @@ class SqliteTables:
         return next((row["state"] for row in self._rows(asked, *owner.values())), None)
 
     def _rows(self, asked: str, *values: str) -> Iterator[sqlite3.Row]:
-        with translated(self.name), closing(self.source.cursor()) as cursor:
-            yield from cursor.execute(asked, values)
+        with translated(self.name):
+            cursor = self.source.execute(asked, values)
+        # Nothing of the database is held across a yield: a reader that fails closes it first.
+        while True:
+            with translated(self.name):
+                rows: list[sqlite3.Row] = cursor.fetchmany(_AT_A_TIME)
+            if not rows:
+                return
+            yield from rows
 
 
 _BYTES: Final = frozenset({"actions", "content", "event_data"})

@@ -1,0 +1,130 @@
+"""From the session store of an unguarded agent to a gate, on its first day.
+
+The till runs on the real framework with the session service that keeps a SQLite file; nothing
+of Backstop is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.command import ROOT, Ran, backstop
+
+TILL = ROOT / "tests/agents/till"
+RELABELLED = """
+
+def _lower(tool, args, tool_context):
+    args["order"] = args["order"].lower()
+
+
+root_agent.before_tool_callback = _lower
+"""
+CONFIG = """\
+version: 1
+agents:
+  till:
+    path: till
+    ledger: till.jsonl
+    tools:
+      pay: {identity: [order]}
+      look: {effect: false}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """A repository of an agent, and what importing its sessions came to."""
+
+    folder: Path
+    imported: Ran
+
+    def gate(self, *options: str | Path) -> dict[str, Any]:
+        """The verdict on the one agent, with the exit code."""
+        ran = backstop(
+            *("gate", "--config", self.folder / "backstop.yaml", "--format", "json", *options)
+        )
+        told: dict[str, Any] = json.loads(ran.out)
+        assert told["exit_code"] == ran.code
+        return {**told["agents"][0], "code": ran.code}
+
+
+def work(deed: str, store: Path) -> None:
+    """Let the till work on a session store, in a process of its own."""
+    subprocess.run(
+        [sys.executable, "-m", "tests.e2e.tilling", deed, store],
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "TILL_OUT": str(store.parent / "out")},
+        timeout=120,
+    )
+
+
+def imported(folder: Path) -> Ran:
+    """Import a repository's sessions to where its configuration expects the ledger."""
+    return backstop(
+        *("ledger", "import", "--config", folder / "backstop.yaml", "--from", "adk-session"),
+        *("--out", folder / "till.jsonl", folder / "sessions.db"),
+    )
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Day:
+    folder = tmp_path_factory.mktemp("day")
+    work("serve", folder / "sessions.db")
+    (folder / "backstop.yaml").write_text(CONFIG)
+    shutil.copytree(TILL, folder / "till", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(folder / "till", folder / "lower/till")
+    with (folder / "lower/till/agent.py").open("a") as file:
+        file.write(RELABELLED)
+    return Day(folder=folder, imported=imported(folder))
+
+
+def test_the_store_of_a_running_agent_becomes_a_ledger(day: Day) -> None:
+    assert (day.imported.code, day.imported.err) == (0, "")
+    assert "runs: 2" in day.imported.out
+    assert "side effects: 2" in day.imported.out
+    assert "incomplete" not in day.imported.out
+
+
+def test_against_its_own_version_all_that_went_out_is_asked_for_again(day: Day) -> None:
+    found = day.gate("--base", day.folder / "till")
+    assert found["counts"]["match"] == 2
+    assert found["coverage"]["runs_compared"] == 2
+    assert (found["code"], found["decision"], found["why"]) == (0, "PASS", [])
+
+
+def test_a5_without_a_base_nobody_knows_what_its_models_were_asked(day: Day) -> None:
+    """A5: a session store keeps no requests, so this is no pass."""
+    found = day.gate()
+    assert (found["code"], found["decision"]) == (3, "INCONCLUSIVE")
+    assert "--base" in found["why"][0]
+
+
+def test_a_version_that_spells_orders_otherwise_would_pay_twice(day: Day) -> None:
+    found = day.gate("--base", day.folder / "till", "--candidate", day.folder / "lower/till")
+    assert found["counts"]["duplicate"] == 2
+    assert (found["code"], found["decision"]) == (1, "BLOCK")
+
+
+def test_what_the_sessions_cannot_tell_keeps_a_verdict_from_a_pass(
+    day: Day, tmp_path: Path
+) -> None:
+    """A24: the same sessions, one of them rewound at its end."""
+    folder = tmp_path / "day"
+    shutil.copytree(day.folder, folder)
+    work("rewind", folder / "sessions.db")
+    rewound = Day(folder=folder, imported=imported(folder))
+    assert "run two: it was rewound" in rewound.imported.out
+    found = rewound.gate("--base", folder / "till")
+    assert found["counts"]["match"] == 2
+    assert (found["code"], found["decision"]) == (3, "INCONCLUSIVE")
+    assert "it was rewound" in found["why"][0]
