@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,10 +19,36 @@ CONFIG = """\
 version: 1
 agents:
   till:
-    path: .
+    path: till
+    ledger: ledger.jsonl
     tools:
       look: {effect: false}
       pay: {effect: true, identity: [order]}
+"""
+AGENT = '''
+from google.adk.agents import LlmAgent
+
+
+def look(order: str) -> dict:
+    """Looks an order up."""
+    return {}
+
+
+def pay(order: str, amount: float) -> str:
+    """Pays an order."""
+    return ""
+
+
+root_agent = LlmAgent(name="till", model="gemini-2.5-flash", tools=[look, pay])
+'''
+RELABELS = """
+
+def relabel(tool, args, tool_context):
+    if tool.name == "pay":
+        args["order"] = f"no. {args['order']}"
+
+
+root_agent.before_tool_callback = relabel
 """
 TALK = [
     {"role": "user", "content": "Pay order 7"},
@@ -34,7 +61,7 @@ TALK = [
 EXPECTED = [
     {
         "query": "Pay order 7",
-        "expected_tool_use": [{"tool_name": "pay", "tool_input": {"order": "7"}}],
+        "expected_tool_use": [{"tool_name": "pay", "tool_input": {"order": "7", "amount": 1}}],
         "reference": "Paid.",
     }
 ]
@@ -45,6 +72,9 @@ def config(tmp_path: Path) -> Path:
     """A project with one agent that looks orders up and pays them."""
     path = tmp_path / "backstop.yaml"
     path.write_text(CONFIG, encoding="utf-8")
+    (tmp_path / "till").mkdir()
+    (tmp_path / "till" / "__init__.py").touch()
+    (tmp_path / "till" / "agent.py").write_text(AGENT, encoding="utf-8")
     return path
 
 
@@ -53,6 +83,17 @@ def imported(config: Path, kind: str, place: Path, *more: str) -> Ran:
     out = config.with_name(f"{kind}.jsonl")
     command = ("ledger", "import", "--config", config, "--from", kind, "--out", out)
     return backstop(*command, place, *more)
+
+
+def gated(config: Path, kind: str, *, change: str = "") -> Ran:
+    """The verdict on a change to the agent, with what was imported as its ledger."""
+    shutil.copy(config.with_name(f"{kind}.jsonl"), config.with_name("ledger.jsonl"))
+    head = config.with_name("head")
+    shutil.copytree(config.parent, head, ignore=shutil.ignore_patterns("head"), dirs_exist_ok=True)
+    with (head / "till" / "agent.py").open("a", encoding="utf-8") as code:
+        code.write(change)
+    command = ("gate", "--config", head / "backstop.yaml", "--base", config.parent)
+    return backstop(*command, "--sandbox", "process", "--format", "json")
 
 
 def why_not(ran: Ran) -> str:
@@ -71,7 +112,7 @@ def rows(config: Path, kind: str) -> list[Row]:
 def test_adks_own_recording_and_its_traces_tell_the_same_effects(
     tmp_path: Path, config: Path
 ) -> None:
-    taped = tmp_path / "till" / "case"
+    taped = tmp_path / "taped" / "case"
     taped.mkdir(parents=True)
     subprocess.run([sys.executable, TAPING, taped], check=True, timeout=120, capture_output=True)
     told = {}
@@ -83,7 +124,8 @@ def test_adks_own_recording_and_its_traces_tell_the_same_effects(
         told[kind] = [(one.run, one.key, one.fingerprint, one.step) for one in rows(config, kind)]
         assert bytes(rows(config, kind)[0].result) == b'{"result":"paid 1.5 for 7"}'
     assert told["conformance"] == told["otlp"]
-    assert backstop("ledger", "verify", config.with_name("otlp.jsonl")).code == 0
+    passed = gated(config, "otlp")
+    assert (passed.code, json.loads(passed.out)["decision"]) == (0, "PASS"), passed.err
 
 
 def test_an_evalset_says_that_its_expectations_are_no_history(tmp_path: Path, config: Path) -> None:
@@ -98,6 +140,23 @@ def test_an_evalset_says_that_its_expectations_are_no_history(tmp_path: Path, co
         "runs: 2, events: 10, side effects: 0, incomplete: run data/a.test.json/a: 1 of" in ran.out
     )
     assert {one.outcome.value for one in rows(config, "evalset")} == {"open"}
+
+
+@pytest.mark.parametrize(
+    ("change", "decision", "found"), [("", "INCONCLUSIVE", 0), (RELABELS, "BLOCK", 1)]
+)
+def test_a_gate_on_an_evalset_blocks_what_differs_and_passes_nothing(
+    tmp_path: Path, config: Path, change: str, decision: str, found: int
+) -> None:
+    place = tmp_path / "pay.test.json"
+    place.write_text(json.dumps(EXPECTED), encoding="utf-8")
+    assert imported(config, "evalset", place).code == 0
+    ran = gated(config, "evalset", change=change)
+    verdict = json.loads(ran.out)
+    assert verdict["decision"] == decision
+    assert ran.code == {"INCONCLUSIVE": 3, "BLOCK": 1}[decision]
+    assert "the ledger is incomplete: run pay: 1 of its tool uses are what" in ran.out
+    assert sum(len(agent["divergences"]) for agent in verdict["agents"]) == found
 
 
 def test_anthropics_messages_are_imported_as_they_were_sent(tmp_path: Path, config: Path) -> None:
