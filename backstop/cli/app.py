@@ -21,9 +21,12 @@ from backstop.cli.options import (
     FailOn,
     Format,
     HighWater,
+    LedgerFile,
     MaybeConfigFile,
+    OtherFile,
     Output,
     ReportFormat,
+    RightAgent,
     RuntimeOption,
     SandboxOption,
     SignKey,
@@ -48,8 +51,6 @@ app.add_typer(ledger, name="ledger")
 app.add_typer(effects, name="effects")
 app.add_typer(canon, name="canon")
 app.add_typer(baseline, name="baseline")
-
-LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A ledger: .jsonl or .jsonl.zst.")]
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  # the shape of a Typer callback
@@ -210,9 +211,7 @@ def doctor(
 @ledger.command()
 def verify(
     file: LedgerFile,
-    agent: Annotated[
-        str | None, typer.Option("--agent", help="The agent whose ledger it must be.")
-    ] = None,
+    agent: RightAgent = None,
     trusted: TrustedKeys = None,
     mark: HighWater = None,
 ) -> None:
@@ -247,9 +246,7 @@ def stats(file: LedgerFile, form: ReportFormat = Format.TEXT) -> None:
 @ledger.command()
 def seal(
     file: LedgerFile,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write here and leave FILE as it is.")
-    ] = None,
+    out: OtherFile = None,
     key: SignKey = None,
     epoch: Epoch = 0,
 ) -> None:

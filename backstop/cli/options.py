@@ -70,6 +70,15 @@ Output: TypeAlias = Annotated[
     Path | None,
     typer.Option("--output", help="Write the report to this file too, in the chosen format."),
 ]
+LedgerFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A ledger: .jsonl or .jsonl.zst.")
+]
+RightAgent: TypeAlias = Annotated[
+    str | None, typer.Option("--agent", help="The agent whose ledger it must be.")
+]
+OtherFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--out", help="Write here and leave FILE as it is.")
+]
 SignKey: TypeAlias = Annotated[
     Path | None,
     typer.Option("--key", help="Sign with this private key (PEM); else BACKSTOP_SIGNING_KEY."),

@@ -28,6 +28,7 @@ from backstop.core.heads import (
     raised,
     signed,
     tip_of,
+    unsigned,
     write_envelope,
     write_mark,
 )
@@ -228,6 +229,11 @@ def test_a_file_that_changed_since_it_was_verified_is_not_signed(swapped: bytes)
     digest = ledgerfile.verify((LEDGER,), name="L.jsonl").digest
     found = slug_of(lambda: list(signed((swapped,), "s", digest=digest, name="L.jsonl")))
     assert found == "ledger-tampered"
+
+
+def test_an_unsigned_ledger_has_an_error_of_its_own() -> None:
+    error = unsigned("L.jsonl")
+    assert (error.slug, "not signed" in str(error)) == ("ledger-unsigned", True)
 
 
 def test_a_seal_without_room_for_a_signature_is_not_signed() -> None:
