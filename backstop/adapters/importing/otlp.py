@@ -10,7 +10,8 @@ as never answered: nobody knows whether it happened, and the run's gaps say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -24,7 +25,7 @@ from backstop.adapters.importing.genai import (
     stamp,
     words_for,
 )
-from backstop.adapters.importing.spans import Id, Span, read_spans
+from backstop.adapters.importing.spans import LATEST, Id, Span, read_spans
 from backstop.adapters.told import Call, Result
 from backstop.core.canon import Json
 
@@ -48,14 +49,14 @@ class _Step:
     """One invocation: its models and tools in the order of their beginnings."""
 
     tools: Tools
-    models: list[tuple[Span, str]] = field(default_factory=list)
+    models: dict[Id, tuple[Span, str]] = field(default_factory=dict)
     ran: list[tuple[Ran, str]] = field(default_factory=list)
     orphans: int = 0
 
     @property
     def spans(self) -> list[Span]:
         """All of its spans that count."""
-        return [span for span, _ in self.models] + [one.span for one, _ in self.ran]
+        return [span for span, _ in self.models.values()] + [one.span for one, _ in self.ran]
 
 
 def read_traces(files: Iterable[tuple[str, bytes]], *, tools: Tools) -> Iterator[Conversation]:
@@ -120,8 +121,8 @@ def _file(span: Span, step: _Step, around: Mapping[Id, _Around], spans: Mapping[
         # ADK's older traces hold one request in two spans, one in the other.
         if said_by(above, step.tools) is not None:
             return
-        step.models = [one for one in step.models if one[0] is not above]
-    step.models.append((span, agent))
+        step.models.pop(above.id, None)
+    step.models[span.id] = span, agent
 
 
 def _told(run: str, steps: list[_Step]) -> Conversation:
@@ -169,7 +170,7 @@ class _Telling:
     def step(self, step: _Step) -> None:
         """One invocation, in the order of time."""
         self.orphans += step.orphans
-        words = next(filter(None, (words_for(span) for span, _ in step.models)), None)
+        words = next((words_for(span) for span, _ in step.models.values()), None)
         self.wordless += words is None
         first = min(step.spans, key=lambda span: span.start)
         content: Json = {"role": "user", "parts": words or [{"text": ""}]}
@@ -180,21 +181,23 @@ class _Telling:
 
     def _models(self, step: _Step) -> Iterator[tuple[int, int, Item]]:
         """What models said, with each call as it ran where a span tells that."""
-        for place, (span, agent) in enumerate(step.models):
+        by_tool: dict[str, list[Ran]] = {}
+        for tool, _ in step.ran:
+            by_tool.setdefault(tool.tool, []).append(tool)
+        for span, agent, again in _asked_again(step):
             said = said_by(span, step.tools)
             if said is None:
                 self.silent += 1
                 continue
-            later = [one.start for one, whose in step.models[place + 1 :] if whose == agent]
             parts: list[Json | Call] = []
             for part in said:
                 if not isinstance(part, Call):
                     parts.append(part)
-                elif (tool := _run_of(part, step, span, before=min(later, default=None))) is None:
+                elif (run := _run_of(part, by_tool.get(part.tool, []), span, again)) is None:
                     self.open += not part.steering
                     parts.append(part)
                 else:
-                    parts.append(tool.asked(part, step.tools))
+                    parts.append(run.asked(part, step.tools))
             if parts:
                 spoken = Spoken(at=stamp(span), parts=parts, agent=agent, place=span.place)
                 yield span.start, _MODEL, spoken
@@ -229,20 +232,25 @@ class _Telling:
         )
 
 
-def _run_of(asked: Call, step: _Step, model: Span, *, before: int | None) -> Ran | None:
+def _asked_again(step: _Step) -> list[tuple[Span, str, int]]:
+    """Each request to a model, its agent, and when that agent's model was asked again."""
+    again: dict[str, int] = {}
+    told = []
+    for span, agent in reversed(step.models.values()):
+        told.append((span, agent, again.get(agent, LATEST)))
+        again[agent] = span.start
+    return told[::-1]
+
+
+def _run_of(asked: Call, runs: Sequence[Ran], model: Span, again: int) -> Ran | None:
     """The span in which a call that a model asked for ran, None if there is none.
 
-    ADK's models and tools give one call two ids, so its arguments may have to tell; whatever
-    ran, ran before its model was asked again.
+    `runs` are those of its tool. ADK's models and tools give one call two ids, so its arguments
+    may have to tell; whatever ran, ran before its model was asked again.
     """
-    fitting = [
-        tool
-        for tool, _ in step.ran
-        if tool.call is None
-        and tool.tool == asked.tool
-        and tool.span.start >= model.start
-        and (before is None or tool.span.start < before)
-    ]
-    by_id = (tool for tool in fitting if asked.id and tool.id == asked.id)
-    alike = (tool for tool in fitting if tool.arguments == asked.arguments)
+    first = bisect_left(runs, model.start, key=lambda run: run.span.start)
+    last = bisect_left(runs, again, key=lambda run: run.span.start)
+    fitting = [run for run in runs[first:last] if run.call is None]
+    by_id = (run for run in fitting if asked.id and run.id == asked.id)
+    alike = (run for run in fitting if run.arguments == asked.arguments)
     return next(by_id, None) or next(alike, None) or next(iter(fitting), None)

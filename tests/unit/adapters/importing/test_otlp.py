@@ -111,6 +111,15 @@ def test_older_attributes_of_adk_tell_the_same() -> None:
     assert len([event for event in events if isinstance(event, ModelAnswered)]) == 1
 
 
+def test_a_request_in_two_spans_is_told_by_the_one_that_tells_it() -> None:
+    outer = span("call_llm", 1, 2, own="m", parent="i")
+    inner = asked(1.2, ("p", "pay", {"order": "7"}), own="inner", parent="m")
+    header, events = booked(read(export(invoked(0, 9), outer, inner, ran("pay", 3, 4))))
+    assert effects(events) == [("pay", "a", "committed")]
+    assert gaps(header) == []
+    assert len([event for event in events if isinstance(event, ModelAnswered)]) == 1
+
+
 @pytest.mark.parametrize(
     "given",
     [
