@@ -70,7 +70,8 @@ class Book:
         if spelled in self._taken:
             raise ImportRefused(
                 f"{conversation.place} gives run {conversation.run!r}, as "
-                f"{self._taken[spelled]} does; import one of them, or choose by --where where the form has it",
+                f"{self._taken[spelled]} does; import one of them, or choose by --where where the "
+                "form has it",
                 slug="import-run-twice",
             )
         self._taken[spelled] = conversation.place
