@@ -25,6 +25,7 @@ from backstop.adapters.docker.attached import STDERR, STDOUT, Attached
 from backstop.adapters.docker.client import asking
 from backstop.errors import SandboxError
 
+_REMOVALS: Final = 3
 _GRACE_S: Final = 2
 
 
@@ -132,9 +133,19 @@ class Conversation:
                 attached.close()
         if self._listener.ident is not None:
             self._listener.join(_GRACE_S)
-        # A daemon that fails here must not stop others from being closed: the next gate sweeps.
-        with contextlib.suppress(DockerException, requests.RequestException):
-            self._client.api.remove_container(self._container, v=True, force=True)
+        self._remove()
+
+    def _remove(self) -> None:
+        """Remove the container; one that is just ending is waited for, which podman asks for.
+
+        A daemon that fails must not stop others from being closed: the next gate sweeps.
+        """
+        for _ in range(_REMOVALS):
+            with contextlib.suppress(DockerException, requests.RequestException):
+                self._client.api.remove_container(self._container, v=True, force=True)
+                return
+            with contextlib.suppress(DockerException, requests.RequestException):
+                self._client.api.wait(self._container, timeout=_GRACE_S)
 
     @property
     def _open(self) -> Attached:
