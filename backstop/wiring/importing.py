@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import IO, Final, TypeAlias
+
+import msgspec
 
 from backstop.adapters.chat import Selection, import_chat
 from backstop.adapters.files import CHUNK, read_bytes, write_atomic
@@ -23,9 +26,10 @@ from backstop.adapters.importing.recorded import (
     traces_at,
 )
 from backstop.adapters.importing.sessions import stored_at
+from backstop.core.canon import CANON_VERSION
 from backstop.core.declaration import Declaration, Namespace
-from backstop.core.events import Event, Header
-from backstop.core.ledgerfile import encode, seal, verify
+from backstop.core.events import FORMAT, Event, Header
+from backstop.core.ledgerfile import Sealer, encode, verify
 from backstop.core.ledgerverify import Summary
 from backstop.core.redaction import RedactionKey
 from backstop.errors import UsageError
@@ -142,15 +146,19 @@ def import_record(kind: str, source: Source, out: Path) -> Summary:
     if importer is None:
         known = ", ".join(IMPORTERS)
         raise UsageError(f"--from: {kind!r} cannot be imported; this version knows: {known}")
-    with tempfile.TemporaryFile() as events, tempfile.TemporaryFile() as sealed:
+    with tempfile.TemporaryFile() as spool:
         told = importer(source)
         # The header stands first and is known last: the tools are those that were called.
-        events.writelines(encode(event) + b"\n" for event in told.events)
-        lines = chain([encode(told.header()) + b"\n"], _chunks(events))
-        sealed.writelines(seal(lines, name=str(out)))
+        sealer = Sealer(Header(format=FORMAT, agent=source.namespace.agent, canon=CANON_VERSION))
+        spool.writelines(sealer.add(event) for event in told.events)
+        first = encode(told.header()) + b"\n"
+        digest = hashlib.sha256(first)
+        for chunk in _chunks(spool):
+            digest.update(chunk)
+        last = encode(msgspec.structs.replace(sealer.seal(), digest=digest.hexdigest())) + b"\n"
         # What is written must stand up to the strict reader, whoever wrote the record.
-        summary = verify(_chunks(sealed), name=str(out))
-        write_atomic(out, _chunks(sealed))
+        summary = verify(chain([first], _chunks(spool), [last]), name=str(out))
+        write_atomic(out, chain([first], _chunks(spool), [last]))
     return summary
 
 

@@ -14,7 +14,7 @@ from backstop.core.canon import Json, NotCanonical, parse
 from backstop.errors import MissingExtra
 
 _PLACES: Final = ("project", "database", "collection")
-_PATIENCE_S: Final = 30.0
+_PATIENCE_S: Final = 10.0
 
 
 def sessions_at(url: str) -> Iterator[Stored]:
@@ -26,6 +26,7 @@ def sessions_at(url: str) -> Iterator[Stored]:
     """
     try:
         from google.api_core.exceptions import GoogleAPIError
+        from google.api_core.retry import Retry
         from google.auth.exceptions import GoogleAuthError
         from google.cloud.firestore import Client
     except ImportError as error:
@@ -36,7 +37,8 @@ def sessions_at(url: str) -> Iterator[Stored]:
     try:
         client: Any = Client(project=project, database=database)
         try:
-            yield from _sessions(client, url, collection)
+            asking = {"retry": Retry(timeout=_PATIENCE_S), "timeout": _PATIENCE_S}
+            yield from _sessions(client, url, collection, asking)
         finally:
             client.close()
     except (GoogleAPIError, GoogleAuthError) as error:
@@ -59,26 +61,35 @@ def _place(url: str) -> tuple[str, str, str]:
     return names[0], names[1], names[2]
 
 
-def _sessions(client: Any, url: str, collection: str) -> Iterator[Stored]:  # noqa: ANN401 - a vendor's
+def _sessions(
+    client: Any,  # noqa: ANN401 - a vendor's
+    url: str,
+    collection: str,
+    asking: Mapping[str, Any],
+) -> Iterator[Stored]:
     # Apps and users are documents that nobody wrote: only a listing names them.
-    for app in client.collection(collection).list_documents():
-        for user in app.collection("users").list_documents():
-            for session in user.collection("sessions").stream(timeout=_PATIENCE_S):
+    for app in client.collection(collection).list_documents(**asking):
+        for user in app.collection("users").list_documents(**asking):
+            for session in user.collection("sessions").stream(**asking):
                 place = f"{url}: session {session.id} of user {user.id}"
                 yield Stored(
                     app=app.id,
                     user=user.id,
                     id=session.id,
-                    events=_events(session.reference, place),
+                    events=_events(session.reference, place, asking),
                     place=place,
-                    state=_shared(client, app.id, user.id)
+                    state=_shared(client, app.id, user.id, asking)
                     | _object((session.to_dict() or {}).get("state"), place),
                 )
 
 
-def _events(session: Any, place: str) -> Iterator[Mapping[str, Json]]:  # noqa: ANN401 - a vendor's
+def _events(
+    session: Any,  # noqa: ANN401 - a vendor's
+    place: str,
+    asking: Mapping[str, Any],
+) -> Iterator[Mapping[str, Json]]:
     ordered = session.collection("events").order_by("timestamp")
-    for event in ordered.stream(timeout=_PATIENCE_S):
+    for event in ordered.stream(**asking):
         where = f"{place}, event {event.id}"
         found = _object((event.to_dict() or {}).get("event_data"), where)
         if not found:
@@ -86,12 +97,17 @@ def _events(session: Any, place: str) -> Iterator[Mapping[str, Json]]:  # noqa: 
         yield found
 
 
-def _shared(client: Any, app: str, user: str) -> dict[str, Json]:  # noqa: ANN401 - a vendor's
+def _shared(
+    client: Any,  # noqa: ANN401 - a vendor's
+    app: str,
+    user: str,
+    asking: Mapping[str, Any],
+) -> dict[str, Json]:
     of_app = client.collection("app_states").document(app)
     of_user = client.collection("user_states").document(app).collection("users").document(user)
     found: dict[str, Json] = {}
     for prefix, reference in (("app:", of_app), ("user:", of_user)):
-        members = reference.get(timeout=_PATIENCE_S).to_dict()
+        members = reference.get(**asking).to_dict()
         told = _object(members, f"the state that {reference.path} shares")
         found |= {prefix + name: value for name, value in told.items()}
     return found
