@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from backstop.adapters.importing.contents import Tools, given_of, last_words, moment, object_of
+from backstop.adapters.importing.contents import (
+    Tools,
+    executes,
+    given_of,
+    last_words,
+    moment,
+    object_of,
+)
 from backstop.adapters.importing.conversation import Answered, Conversation, Item, Message, Spoken
 from backstop.adapters.importing.fields import members, objects, text
 from backstop.adapters.importing.yamljson import parse_yaml
@@ -55,6 +62,7 @@ class _Telling:
     place: str = ""
     step: int = -1
     wordless: int = 0
+    coded: int = 0
     items: list[Item] = field(default_factory=list)
     waiting: list[Call] = field(default_factory=list)
 
@@ -67,6 +75,8 @@ class _Telling:
             )
         if self.wordless:
             gaps.append(f"what the user said is not told for {self.wordless} of its steps")
+        if self.coded:
+            gaps.append(f"{self.coded} of its answers executed code; what that did is not told")
         return gaps
 
     def take(self, recording: Mapping[str, Json]) -> None:
@@ -133,6 +143,7 @@ class _Telling:
         return next(alike, None)
 
     def _spoken(self, parts: list[Json | Call], *, agent: str) -> None:
+        self.coded += executes(parts)
         self.waiting += [part for part in parts if isinstance(part, Call)]
         self.items.append(Spoken(at=self._now, parts=parts, agent=agent, place=self.place))
 

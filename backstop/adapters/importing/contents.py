@@ -115,6 +115,13 @@ def given_of(response: Mapping[str, Json]) -> Given:
     return Given(call=call or None, tool=tool or None, value=member(response, "response"))
 
 
+def executes(parts: Sequence[Json | Call]) -> bool:
+    """Did the model have code of its own executed? What that did, no record of a call tells."""
+    return any(
+        isinstance(part, dict) and member(part, "executable_code") is not None for part in parts
+    )
+
+
 def last_words(contents: Sequence[Json]) -> list[Json] | None:
     """The parts that a user said last, None if the last content is not a user's words."""
     last = contents[-1] if contents else None

@@ -18,6 +18,7 @@ from typing import Final
 from backstop.adapters.importing.contents import (
     Given,
     Tools,
+    executes,
     given_in,
     given_of,
     moment,
@@ -236,6 +237,8 @@ class _Telling:
         self._spoken([part for part in parts if not isinstance(part, Call)], agent=agent)
 
     def _spoken(self, parts: Sequence[Json | Call], *, agent: str) -> None:
+        if executes(parts):
+            self.gaps.append("it executed code; what that did is not told")
         if parts:
             self.items.append(Spoken(at=self._tick(), parts=parts, agent=agent, place=self.place))
 

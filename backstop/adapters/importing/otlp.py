@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from backstop.adapters.importing.contents import Tools
+from backstop.adapters.importing.contents import Tools, executes
 from backstop.adapters.importing.conversation import Answered, Conversation, Item, Message, Spoken
 from backstop.adapters.importing.genai import (
     Ran,
@@ -152,6 +152,7 @@ class _Telling:
     wordless: int = 0
     orphans: int = 0
     overlap: int = 0
+    coded: int = 0
 
     def gaps(self) -> list[str]:
         """What the spans cannot tell."""
@@ -163,6 +164,7 @@ class _Telling:
             (self.silent, "of its models' answers are not in their spans"),
             (self.wordless, "of its steps do not tell what the user said"),
             (self.orphans, "of its spans lie in a span that was not exported"),
+            (self.coded, "of its models' answers executed code; what that did is not told"),
             (self.overlap, "of its steps began before the one before had ended"),
         )
         return [f"{count} {what}" for count, what in counted if count]
@@ -198,6 +200,7 @@ class _Telling:
                     parts.append(part)
                 else:
                     parts.append(run.asked(part, step.tools))
+            self.coded += executes(parts)
             if parts:
                 spoken = Spoken(at=stamp(span), parts=parts, agent=agent, place=span.place)
                 yield span.start, _MODEL, spoken

@@ -139,6 +139,11 @@ def test_what_no_model_asked_for_was_asked_for_all_the_same() -> None:
     assert gaps(header) == ["run case: what the user said is not told for 1 of its steps"]
 
 
+def test_code_that_a_model_had_executed_is_a_gap() -> None:
+    header, _ = booked(read(recordings(model({"executable_code": {"code": "pay()"}}))))
+    assert gaps(header) == ["run case: 1 of its answers executed code; what that did is not told"]
+
+
 @pytest.mark.parametrize(
     ("document", "why"),
     [

@@ -190,6 +190,13 @@ def test_a_scenario_an_agent_as_a_tool_and_a_sub_agents_words_are_gaps() -> None
     assert "1 texts of sub-agents" in gaps(header)[2]
 
 
+def test_code_that_a_model_had_executed_is_a_gap() -> None:
+    content = {"role": "model", "parts": [{"executableCode": {"code": "pay()"}}]}
+    data = {"invocation_events": [{"author": "desk", "content": content}]}
+    header, _ = booked(read(evalset(case(turn(data)))))
+    assert gaps(header) == ["run c1: it executed code; what that did is not told"]
+
+
 @pytest.mark.parametrize(
     ("document", "why"),
     [

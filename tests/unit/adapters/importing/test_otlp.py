@@ -120,6 +120,14 @@ def test_a_request_in_two_spans_is_told_by_the_one_that_tells_it() -> None:
     assert len([event for event in events if isinstance(event, ModelAnswered)]) == 1
 
 
+def test_code_that_a_model_had_executed_is_a_gap() -> None:
+    said = json.dumps({"content": {"parts": [{"executable_code": {"code": "pay()"}}]}})
+    header, _ = booked(read(export(invoked(0, 9), asked(1, gcp__vertex__agent__llm_response=said))))
+    assert gaps(header) == [
+        "run c1: 1 of its models' answers executed code; what that did is not told"
+    ]
+
+
 @pytest.mark.parametrize(
     "given",
     [
