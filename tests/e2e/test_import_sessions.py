@@ -28,6 +28,34 @@ def _lower(tool, args, tool_context):
 
 root_agent.before_tool_callback = _lower
 """
+ASKING = """
+
+from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.long_running_tool import LongRunningFunctionTool
+
+
+def ticket(order: str) -> None:
+    _out(f"ticket {order}")
+
+
+class Asking(Obedient):
+    async def generate_content_async(self, llm_request, stream=False):
+        text = llm_request.contents[-1].parts[-1].text or ""
+        if not text.startswith("ticket"):
+            async for answer in super().generate_content_async(llm_request, stream):
+                yield answer
+            return
+        call = types.FunctionCall(name="ticket", args={"order": text.split()[1]})
+        parts = [types.Part(function_call=call)]
+        yield LlmResponse(content=types.Content(role="model", parts=parts))
+
+
+root_agent = LlmAgent(
+    name="till",
+    model=Asking(model="asking"),
+    tools=[FunctionTool(pay, require_confirmation=True), look, LongRunningFunctionTool(ticket)],
+)
+"""
 CONFIG = """\
 version: 1
 agents:
@@ -60,7 +88,7 @@ class Day:
 def work(deed: str, store: Path) -> None:
     """Let the till work on a session store, in a process of its own."""
     subprocess.run(
-        [sys.executable, "-m", "tests.e2e.tilling", deed, store],
+        [sys.executable, "-m", "tests.e2e.tilling", deed, store, store.parent / "till"],
         check=True,
         cwd=ROOT,
         env={**os.environ, "TILL_OUT": str(store.parent / "out")},
@@ -79,12 +107,12 @@ def imported(folder: Path) -> Ran:
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Day:
     folder = tmp_path_factory.mktemp("day")
-    work("serve", folder / "sessions.db")
-    (folder / "backstop.yaml").write_text(CONFIG)
     shutil.copytree(TILL, folder / "till", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(folder / "till", folder / "lower/till")
     with (folder / "lower/till/agent.py").open("a") as file:
         file.write(RELABELLED)
+    (folder / "backstop.yaml").write_text(CONFIG)
+    work("serve", folder / "sessions.db")
     return Day(folder=folder, imported=imported(folder))
 
 
@@ -128,3 +156,22 @@ def test_what_the_sessions_cannot_tell_keeps_a_verdict_from_a_pass(
     assert found["counts"]["match"] == 2
     assert (found["code"], found["decision"]) == (3, "INCONCLUSIVE")
     assert "it was rewound" in found["why"][0]
+
+
+def test_what_waited_for_a_person_is_asked_for_again_as_it_was(tmp_path: Path) -> None:
+    """A14: confirmed, declined and answered later, each in a session of its own."""
+    shutil.copytree(TILL, tmp_path / "till", ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "till/agent.py").open("a") as file:
+        file.write(ASKING)
+    (tmp_path / "backstop.yaml").write_text(CONFIG + "      ticket: {identity: [order]}\n")
+    work("ask", tmp_path / "sessions.db")
+    went_out = set((tmp_path / "out").read_text().splitlines()) - {"model"}
+    assert went_out == {"pay A7 10", "ticket A9"}
+    waited = Day(folder=tmp_path, imported=imported(tmp_path))
+    assert "runs: 3" in waited.imported.out
+    assert "side effects: 2" in waited.imported.out
+    assert "incomplete" not in waited.imported.out
+    found = waited.gate("--base", tmp_path / "till")
+    assert found["counts"]["match"] == 2
+    assert found["coverage"]["runs_compared"] == 3
+    assert (found["code"], found["decision"], found["why"]) == (0, "PASS", [])
