@@ -75,6 +75,7 @@ def _of_ledger(ledger: Recorded, baseline: Header) -> Asked:
         declarations=ledger.header.declarations,
         guarded=frozenset(declared) if ledger.header.guarded else frozenset(),
         spoken={run: RunReplayed(run=run) for run in history.runs},
+        uncovered=tuple(ledger.header.gaps or ()),
     )
 
 

@@ -114,10 +114,10 @@ class _Reading:
         name = text(event, "id")
         if not name:
             return False
-        known = self._seen.setdefault(name, event)
-        if known is event:
+        if name not in self._seen:
+            self._seen[name] = event
             return False
-        if known != event:
+        if self._seen[name] != event:
             self.gaps.append(f"event {name} stands in it twice, and not alike; the first counts")
         return True
 
