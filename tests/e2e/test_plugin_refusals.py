@@ -1,4 +1,4 @@
-"""What the plugin does where it cannot guard, where it only observes, and what it tells tracers."""
+"""What the plugin does where it cannot guard, and where it only observes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ import pytest
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
-from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from backstop.adapters.memory import MemoryStore
 from backstop.core.declaration import Declaration, Namespace
@@ -24,7 +20,6 @@ from backstop.core.events import (
     CallAnswered,
     CursorAdvanced,
     EffectClaimed,
-    EffectCommitted,
     EffectInDoubt,
     Event,
     ToolRead,
@@ -359,61 +354,6 @@ def test_what_is_declared_and_cannot_be_relied_on_refuses_the_tools_effects(till
     assert "shop:Gone" in told(events, "pay")[0]["reason"]
     # What was refused is not done: nobody moves past it, and a message comes again.
     assert not any(isinstance(row, CursorAdvanced) for row in store.read())
-
-
-# --- tracing ---
-
-
-@pytest.fixture(scope="module")
-def spans() -> InMemorySpanExporter:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    return exporter
-
-
-def said(span: ReadableSpan) -> dict[str, Any]:
-    """What the guard put on a span."""
-    return {
-        name: value
-        for name, value in (span.attributes or {}).items()
-        if name.startswith("backstop.")
-    }
-
-
-def test_rows_name_trace_and_span_and_the_span_names_the_row(
-    till: Till, spans: InMemorySpanExporter
-) -> None:
-    spans.clear()
-    till.chat(till.agent(PAY, LOOK, says("x"), PAY, says("y")), "pay", "again")
-    marked = [span for span in spans.get_finished_spans() if "backstop.key" in said(span)]
-    assert [span.name for span in marked] == ["execute_tool pay"] * 2
-    (claimed,), (answered,) = till.rows(EffectClaimed), till.rows(CallAnswered)
-    (read,) = till.rows(ToolRead)
-    for span, row in zip(marked, (claimed, answered), strict=True):
-        assert row.trace == f"{span.context.trace_id:032x}"
-        assert row.span == f"{span.context.span_id:016x}"
-    assert said(marked[0]) == {
-        "backstop.key": claimed.key,
-        "backstop.outcome": "executed",
-        "backstop.fence": 1,
-        "backstop.run": "till:u:c1",
-        "backstop.step": "s0",
-    }
-    assert said(marked[1])["backstop.outcome"] == "recorded"
-    assert read.span
-    assert len(till.rows(EffectCommitted)) == 1
-    assert [type(row).__name__ for row in till.events() if not (row.trace and row.span)] == []
-
-
-def test_the_span_of_a_refused_call_says_so(till: Till, spans: InMemorySpanExporter) -> None:
-    spans.clear()
-    store = Moody(MemoryStore(clock=Clock()))
-    store.down = {"claim"}
-    till.chat(till.agent(PAY, says("x")), "pay", plugins=[Fixed(station(store))])
-    (marked,) = [said(span) for span in spans.get_finished_spans() if said(span)]
-    assert marked["backstop.outcome"] == "refused"
 
 
 def test_the_configuration_may_say_that_the_guard_only_observes(till: Till) -> None:
