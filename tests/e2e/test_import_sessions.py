@@ -175,3 +175,33 @@ def test_what_waited_for_a_person_is_asked_for_again_as_it_was(tmp_path: Path) -
     assert found["counts"]["match"] == 2
     assert found["coverage"]["runs_compared"] == 3
     assert (found["code"], found["decision"], found["why"]) == (0, "PASS", [])
+
+
+def test_a_ledger_never_takes_the_place_of_what_it_is_made_from(day: Day, tmp_path: Path) -> None:
+    config, store = day.folder / "backstop.yaml", tmp_path / "sessions.db"
+    shutil.copy(day.folder / "sessions.db", store)
+    (tmp_path / "one.json").write_text("{}")
+    for source, out in (
+        (store, store),
+        (f"sqlite:///{store}", store),
+        (f"sqlite+aiosqlite:///{store}?timeout=1", store),
+        (tmp_path, tmp_path / "one.json"),
+    ):
+        ran = backstop(
+            *("ledger", "import", "--config", config, "--from", "adk-session"),
+            *("--out", out, source),
+        )
+        assert (ran.code, "is a file that is read" in ran.err) == (2, True)
+    assert store.read_bytes() == (day.folder / "sessions.db").read_bytes()
+
+
+def test_a_refused_store_leaves_no_ledger_behind(day: Day, tmp_path: Path) -> None:
+    (tmp_path / "broken.db").write_bytes((day.folder / "sessions.db").read_bytes()[:5000])
+    ran = backstop(
+        *("ledger", "import", "--config", day.folder / "backstop.yaml", "--from", "adk-session"),
+        *("--out", tmp_path / "out.jsonl", tmp_path / "broken.db"),
+    )
+    assert ran.code == 2
+    assert ran.err.startswith("error[import-store-damaged]: ")
+    assert ran.err.count("\n") == 1
+    assert not (tmp_path / "out.jsonl").exists()
