@@ -162,7 +162,6 @@ def test_a_head_that_holds_all_that_was_seen_is_accepted() -> None:
         ({"size": 12}, frozenset[str](), "head-fork"),
         ({"size": 12, "epoch": 2}, {"b" * 32}, "head-fork"),
     ],
-    ids=str,
 )
 def test_a_head_that_lost_what_was_seen_is_refused(
     changed: dict[str, Any], found: frozenset[str], slug: str

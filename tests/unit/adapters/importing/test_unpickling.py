@@ -102,7 +102,7 @@ def test_a_hostile_pickle_is_refused_and_does_nothing(protocol: int, tmp_path: P
         OSError("x"),
         Hostile(pickle.loads, pickle.dumps(Hostile(eval, "1"))),
     ],
-    ids=str,
+    ids=["eval", "getattr", "memory", "factory", "function", "path", "error", "nested"],
 )
 def test_a_foreign_class_is_named_in_one_line(foreign: Any) -> None:
     with pytest.raises(ImportRefused, match="which is no plain data") as refused:
