@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 from typing import Any, Final
 
-STEERING: Final = frozenset(
-    {
-        "adk_request_confirmation",
-        "adk_request_credential",
-        "adk_request_input",
-        "exit_loop",
-        "finish_task",
-        "set_model_response",
-        "transfer_to_agent",
-    }
+PERSONS: Final = frozenset(
+    {"adk_request_confirmation", "adk_request_credential", "adk_request_input"}
 )
+"""Calls that the framework makes itself, to ask a person."""
+
+STEERING: Final = PERSONS | {
+    "exit_loop",
+    "finish_task",
+    "set_model_response",
+    "transfer_to_agent",
+}
 """Names of steering tools; they count only if the framework itself defines the tool."""
 
 _CONTAINERS: Final = frozenset({"AgentTool", "GoogleSearchAgentTool", "NodeTool"})

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
 from backstop.adapters.importing.fields import member, members, objects, text
 from backstop.adapters.told import Call, ImportRefused
-from backstop.adk.control import STEERING
+from backstop.adk.control import PERSONS, STEERING
 from backstop.core.canon import Json
-
-PERSONS: Final = frozenset(
-    {"adk_request_confirmation", "adk_request_credential", "adk_request_input"}
-)
-"""Calls that the framework makes itself, to ask a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,14 +13,9 @@ from typing import Final
 from backstop.adapters.importing.conversation import Answered, Conversation, Item, Message, Spoken
 from backstop.adapters.importing.fields import instant, member, members, objects, text
 from backstop.adapters.told import Call, ImportRefused, Result
-from backstop.adk.control import STEERING
+from backstop.adk.control import PERSONS, STEERING
 from backstop.adk.flow import CONFIRM
 from backstop.core.canon import Json
-
-_PERSONS: Final = frozenset(
-    {"adk_request_confirmation", "adk_request_credential", "adk_request_input"}
-)
-"""Calls that the framework makes itself, to ask a person."""
 
 _REJECTED: Final = "This tool call is rejected."
 _NEVER_BEGAN: Final = ")` failed as the following mandatory input parameters are not present"
@@ -145,7 +140,7 @@ class _Reading:
             return
         for part in objects(content, "parts"):
             response = members(part, "function_response")
-            if response and text(response, "name") not in _PERSONS:
+            if response and text(response, "name") not in PERSONS:
                 # What the tool itself gave was nothing; this is handed to the agent instead.
                 known = text(response, "id") in self._asked
                 self._answer(response, Result(value=None), at=at, place=place, again=known)
@@ -204,7 +199,7 @@ class _Reading:
             if member(part, "executable_code") is not None:
                 self.gaps.append("it executed code; what that did is not in its events")
             if call := members(part, "function_call"):
-                if text(call, "name") not in _PERSONS:
+                if text(call, "name") not in PERSONS:
                     parts.append(self._call(call))
             else:
                 parts.append(dict(part))
