@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import struct
+from collections.abc import Callable
+from math import inf
 from typing import Any, Final
 
 import docker
@@ -14,6 +17,7 @@ from backstop.errors import SandboxError
 
 _HEADER: Final = struct.Struct(">B3xI")
 _CHUNK: Final = 1 << 18
+_LOOK_S: Final = 1.0
 
 
 STDOUT, STDERR = 1, 2
@@ -74,14 +78,30 @@ class Attached:
                 slug="docker-missing",
             )
         self._frames = Frames(number)
+        self._patience_s = inf
 
     def wait_no_longer_than(self, seconds: float) -> None:
         """From now on `send` and `receive` raise `TimeoutError` after so long."""
         self._socket.settimeout(seconds)
+        self._patience_s = seconds
 
-    def send(self, data: bytes) -> None:
-        """Send all of `data`. Raises `OSError` if the container does not take it."""
-        self._socket.sendall(data)
+    def send(self, data: bytes, *, is_there: Callable[[], bool] = lambda: True) -> None:
+        """Send all of `data`. Raises `OSError` if the container does not take it.
+
+        A daemon may leave the input of a container open that has ended: while nothing is taken,
+        `is_there` is asked now and then.
+        """
+        view, waited = memoryview(data), 0.0
+        while view:
+            _, ready, _ = select.select([], [self._socket], [], _LOOK_S)
+            if ready:
+                view, waited = view[self._socket.send(view) :], 0.0
+                continue
+            waited += _LOOK_S
+            if waited >= self._patience_s:
+                raise TimeoutError
+            if not is_there():
+                raise BrokenPipeError
 
     def receive(self) -> bytes | None:
         """What comes next, perhaps nothing; None at the end. Raises `OSError`."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 import docker
 import requests
-from docker.errors import DockerException
+from docker.errors import DockerException, NotFound
 
 from backstop.adapters.bounds import (
     Limits,
@@ -78,11 +78,8 @@ class Conversation:
     def send(self, line: bytes) -> None:
         """Send one line, newline included. Raises `SandboxError` if the harness is gone."""
         try:
-            self._open.send(line)
+            self._open.send(line, is_there=self._is_running)
         except TimeoutError:
-            # A daemon may leave the input of a container open that is not there any more.
-            if state := self._state():
-                raise self._ended(state) from None
             raise self._ended_as(silent(self._agent, self._limits)) from None
         except OSError:
             raise self._ended() from None
@@ -176,6 +173,14 @@ class Conversation:
                 slug="agent-memory",
             )
         return gone(self._agent)
+
+    def _is_running(self) -> bool:
+        try:
+            return bool(self._client.api.inspect_container(self._container)["State"]["Running"])
+        except NotFound:
+            return False
+        except (DockerException, requests.RequestException):
+            return True  # whoever cannot say does not know that it has ended
 
     def _state(self) -> dict[str, Any]:
         """How the container ended; empty if it is not there any more, or did not end."""
