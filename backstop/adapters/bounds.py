@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from backstop.errors import SandboxError, WireError
 
@@ -59,6 +61,25 @@ def flooding(agent: Path, limits: Limits) -> SandboxError:
 def gone(agent: Path) -> SandboxError:
     """The candidate's process is not there any more, and nobody ended it."""
     return SandboxError(f"{agent}: the candidate's process is gone", slug="agent-exited")
+
+
+class Closing(ABC):
+    """Something that a `with` block closes at its end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it, and leave nothing behind."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 class LineSplitter:

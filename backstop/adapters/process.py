@@ -19,10 +19,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from backstop.adapters.bounds import (
+    Closing,
     Limits,
     LineSplitter,
     flooding,
@@ -102,7 +102,7 @@ class ProcessSandbox:
         }
 
 
-class Conversation:
+class Conversation(Closing):
     """A running harness: lines to it, lines from it, and its end. Use it in a `with` block."""
 
     def __init__(
@@ -126,17 +126,6 @@ class Conversation:
         self._timer.start()
         self._listener = threading.Thread(target=self._collect_noise, daemon=True)
         self._listener.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def send(self, line: bytes) -> None:
         """Send one line, newline included. Raises `SandboxError` if the harness is gone."""

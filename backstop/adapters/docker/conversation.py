@@ -6,14 +6,14 @@ import contextlib
 import threading
 from collections import deque
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import docker
 import requests
 from docker.errors import DockerException, NotFound
 
 from backstop.adapters.bounds import (
+    Closing,
     Limits,
     LineSplitter,
     flooding,
@@ -29,7 +29,7 @@ _REMOVALS: Final = 3
 _GRACE_S: Final = 2
 
 
-class Conversation:
+class Conversation(Closing):
     """A running harness in container `container`. Use it in a `with` block.
 
     It owns the container from the beginning: whatever happens, `close` removes it.
@@ -63,17 +63,6 @@ class Conversation:
         self._timer.start()
         self._listener.start()
         self.send(first)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def send(self, line: bytes) -> None:
         """Send one line, newline included. Raises `SandboxError` if the harness is gone."""

@@ -1,4 +1,4 @@
-"""What a comment says, and how much of it fits: worst first, whole, and never a false pass."""
+"""What a comment says: worst first, and never a false pass."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import json
 import re
 from dataclasses import replace
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from backstop.core.divergence import Kind
 from backstop.core.verdict import Coverage, Decision, Judged, Verdict
 from backstop.reports.body import State, state_of
-from backstop.reports.carried import Carried, carry_forward, remembered
+from backstop.reports.carried import carry_forward, remembered
 from backstop.reports.comment import (
     MAX_COMMENT,
     marker,
@@ -24,18 +21,15 @@ from backstop.reports.comment import (
 )
 from backstop.reports.context import CommentContext
 from backstop.reports.document import digest_of
-from backstop.reports.escape import public
-from backstop.reports.markdown import fitting, shares, size
-from backstop.reports.summary import MAX_SUMMARY, render_error_summary, render_summary
+from backstop.reports.markdown import size
+from backstop.reports.summary import render_error_summary
 from tests.unit.reports.gfm import rendered
-from tests.unit.reports.hostile import verdict_of
 from tests.unit.reports.scenes import (
     CONTEXT,
     EARLIER,
     FIRST,
     SCENES,
     SEVERAL,
-    THOUSANDS,
     TWICE,
     UNTOUCHED,
 )
@@ -43,9 +37,6 @@ from tests.verdicts import (
     ACCEPTED,
     ASSUMED,
     BLOCKED,
-    CHANGED,
-    DROPPED,
-    HOSTILE,
     INCONCLUSIVE,
     NEW,
     PASSED,
@@ -274,82 +265,6 @@ def test_an_agent_that_is_judged_again_is_not_carried_too() -> None:
     )
 
 
-def test_thousands_of_findings_give_the_worst_and_a_count() -> None:
-    body = SCENES["thousands"]
-    rows = re.findall(r"^\| (?:⛔|⚠️)&nbsp;\d+ \| \*\*\[(\w+)\]", body, re.MULTILINE)
-    assert rows[0] == "DUPLICATE"
-    assert "**4,000 DUPLICATE**" in body
-    assert "more** in the full report" in body
-    assert "### ⚠️ `airline`: pass with warnings" in body
-    assert "MUTATED" in body
-
-
-def test_the_summary_holds_more_and_stays_below_its_limit() -> None:
-    comment, summary = SCENES["thousands"], render_summary(THOUSANDS, CONTEXT)
-    assert size(summary) < MAX_SUMMARY
-    assert summary.count("⛔&nbsp;") > comment.count("⛔&nbsp;")
-    assert "<!--" not in summary
-    assert rendered(summary).faults == ()
-
-
-@pytest.mark.parametrize("agents", [1, 2, 9, 60])
-def test_agents_that_talk_much_leave_room_for_each_other(agents: int) -> None:
-    """However many and however hostile they are: in the limit, whole, and said what is left out."""
-    talker = BLOCKED.agents[0]
-    loud = [
-        replace(
-            talker,
-            agent=f"agent-{number}",
-            notes=(HOSTILE * 20,) * 9,
-            judged=tuple(
-                Judged(divergence=replace(RELABELLED, tool=HOSTILE * 9, run="x" * 99))
-                for _ in range(40)
-            ),
-        )
-        for number in range(agents)
-    ]
-    body = render_comment(Verdict(agents=tuple(loud)), CONTEXT)
-    assert size(body) < MAX_COMMENT
-    assert rendered(body).faults == ()
-    shown = len(re.findall(r"^### ", body, re.MULTILINE))
-    assert agents in {shown, 1} or re.search(rf"{agents - shown} more agents? in the", body)
-
-
-@pytest.mark.parametrize("sign", ["\u202e", "東", "`", "x "])
-def test_long_words_hide_no_finding(sign: str) -> None:
-    """Whoever floods reasons, notes, waivers and names cannot push the findings out."""
-    flood = verdict_of(sign * 2_000)
-    loud = replace(
-        flood.agents[0],
-        why=(sign * 2_000,) * 40,
-        notes=(sign * 2_000,) * 40,
-        waivers=flood.agents[0].waivers * 40,
-        coverage=Coverage(drifted={f"{sign * 99}{n}": (sign * 40,) * 9 for n in range(99)}),
-    )
-    for decision in (Decision.BLOCK, Decision.INCONCLUSIVE):
-        verdict = Verdict(agents=(replace(loud, decision=decision),))
-        told = replace(CONTEXT, notes=(sign * 2_000,) * 40, versions={sign * 999: sign * 999})
-        body = render_comment(verdict, told)
-        assert size(body) < MAX_COMMENT
-        assert "[DUPLICATE]" in body
-        assert "more agent" not in body
-        assert rendered(body).faults == ()
-
-
-def test_more_agents_than_there_is_room_for_are_counted() -> None:
-    agents = tuple(replace(PASSED.agents[0], agent=f"agent-{number}") for number in range(900))
-    body = render_comment(Verdict(agents=agents), CONTEXT)
-    assert re.search(r"^… and \d+ more agents\.$", body, re.MULTILINE)
-    assert "Compared **6,300 of 6,300 runs**" in body
-
-
-def test_many_findings_that_do_not_count_are_counted() -> None:
-    known = [Judged(divergence=CHANGED, pre_existing=True)] * 70
-    body = render_comment(Verdict(agents=(agent_verdict(*known),)), CONTEXT)
-    assert "<summary>70 findings also on base, not blocking: " in body
-    assert "… and 20 more in the full report" in body
-
-
 def test_a_new_agent_with_notes_is_said_to_be_new() -> None:
     fresh = replace(SEVERAL.agents[-1], notes=("no ledger yet",))
     body = render_comment(Verdict(agents=(PASSED.agents[0], fresh)), CONTEXT)
@@ -363,123 +278,6 @@ def test_a_finding_of_a_handover_and_one_of_many_arguments_are_explained() -> No
     body = render_comment(verdict, replace(CONTEXT, show_values=True))
     assert "*Only a version that takes the open run over shows it" in body
     assert "| and 4 more |" in body
-
-
-def test_a_flood_leaves_an_error_readable() -> None:
-    """The line that says what is wrong, and the end of the output, whatever else there is."""
-    flood = "東" * 9_000
-    carried = tuple(replace_name(EARLIER, f"agent-{number}") for number in range(200))
-    told = replace(CONTEXT, notes=(flood,) * 40, carried=carried)
-    body = render_error("build", flood, told, log=f"{flood}\n" * 300 + "the very end")
-    assert size(body) < MAX_COMMENT
-    assert "the very end" in body
-    assert rendered(body).faults == ()
-    for other in (render_not_applicable(told), render_comment(TWICE, told)):
-        assert size(other) < MAX_COMMENT
-        assert rendered(other).faults == ()
-
-
-def replace_name(carried: Carried, name: str) -> Carried:
-    return msgspec.structs.replace(carried, agent=name)
-
-
-@given(st.lists(st.integers(0, 200), max_size=8), st.integers(0, 600))
-def test_room_is_shared_fairly(needs: list[int], room: int) -> None:
-    given_out = shares(needs, room)
-    assert sum(given_out) <= room or not needs
-    assert all(got <= need for got, need in zip(given_out, needs, strict=True))
-    # Nobody goes short while another gets more than it, or while room is left.
-    short = [got for got, need in zip(given_out, needs, strict=True) if got < need]
-    assert all(max(given_out) - got <= 1 for got in short)
-    assert not short or room - sum(given_out) < len(needs)
-
-
-@given(st.lists(st.text(max_size=9), max_size=9), st.integers(0, 60))
-def test_what_fits_is_a_beginning_of_whole_pieces(pieces: list[str], room: int) -> None:
-    taken = fitting(pieces, room)
-    assert pieces[: len(taken)] == taken
-    assert sum(size(piece) + 1 for piece in taken) <= room or not taken
-
-
-def test_g24_without_leave_no_value_of_an_argument_is_shown() -> None:
-    """G24: field names and short keys; the control is the same comment with values allowed."""
-    hidden, shown = SCENES["block"], SCENES["block-values"]
-    for value in ("acme-corp", "ACME Corp"):
-        assert value not in hidden
-        assert value in shown
-    assert "`/vendor_id`" in hidden
-    assert "`k-old`" in hidden
-
-
-def test_g24_what_stands_deeper_in_a_pointer_is_data_unless_it_looks_like_a_field() -> None:
-    """G24: a mapping by address has the address in its path."""
-    one = replace(CHANGED, paths=("/lines/1", "/by/ana@example.org", "/of/4111111111111111"))
-    body = render_comment(Verdict(agents=(agent_verdict(one),)), CONTEXT)
-    assert "`/lines/1`, `/by/…`, `/of/…`" in body
-    assert "ana@" not in body
-
-
-@pytest.mark.parametrize(
-    "secret",
-    [
-        "ana@example.org",
-        "sk_live_51H8abcdefgh",
-        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc",
-        "AKIAIOSFODNN7EXAMPLE",
-        "password=hunter2",
-        "Authorization: Bearer abc123def456",
-        "4111 1111 1111 1111",
-        "api_key: k3y-of-mine-1",
-        "5f4dcc3b5aa765d61d8327deb882cf99",
-        "aB3dE6gH9jK2mN5pQ8sT1vW4",
-    ],
-)
-def test_g25_a_secret_is_masked_whole_wherever_it_stands(secret: str) -> None:
-    """G25: in names, reasons and notes of a public place no end of it is left."""
-    text = f"it said {secret} and went"
-    one = replace(DROPPED, tool=text, run=text, step=text)
-    verdict = Verdict(
-        agents=(
-            agent_verdict(
-                one,
-                Judged(divergence=one, waiver=text),
-                decision=Decision.INCONCLUSIVE,
-                why=(text,),
-                notes=(text,),
-            ),
-        )
-    )
-    bodies = [
-        render_comment(verdict, replace(CONTEXT, notes=(text,))),
-        render_summary(verdict, CONTEXT),
-        render_error("build", text, CONTEXT, log=text),
-    ]
-    for body in bodies:
-        for part in re.split(r"[\s=]+", secret):
-            assert (
-                len(part) < 4
-                or part in {"Bearer", "Authorization:", "password", "api_key:"}
-                or (part not in body)
-            )
-    open_book = render_comment(verdict, replace(CONTEXT, show_values=True))
-    assert secret in open_book
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "run acme-2026 was not replayed to its end: agent-hangs, and 3 more",
-        "sha256:" + "ab" * 32,
-        "github-token: the token has no right to write",
-        "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
-        "2026-11-30T18:40:00+00:00",
-        "the basic rules; 1,094 events",
-        "actions/checkout@v4 and left-pad@1.2.3",
-    ],
-)
-def test_what_is_no_secret_is_left_alone(text: str) -> None:
-    assert public(text) == text
 
 
 def test_empty_verdicts_are_no_pass() -> None:
