@@ -1,0 +1,89 @@
+"""Loads an agent in a sandbox to see what it is made of; nothing of it is run."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from backstop.errors import SandboxError, WireError
+from backstop.ports import Conversation, Sandbox
+from backstop.replay.driver import Driver
+from backstop.replay.missing import Failure, Missing, missing
+from backstop.replay.reader import read_message
+from backstop.replay.wire import Fault, Ready
+
+_PLACE: Final = re.compile(r"(.+\.py):([0-9]{1,9})")
+
+LineAt = Callable[[Path, int], str]
+"""The text of a source file's line, empty where there is none to read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotLoaded:
+    """An agent that does not load: how that ended, and what it lacks.
+
+    `attempts` are what it tried before and was barred from.
+    """
+
+    failure: Failure
+    missing: Missing
+    attempts: tuple[str, ...] = ()
+
+
+def load(sandbox: Sandbox, folder: Path, *, line_at: LineAt) -> Ready | NotLoaded:
+    """What the agent in `folder` is made of, or why it cannot be told.
+
+    Raises `SandboxError` where not even the interpreter can be started.
+    """
+    overheard = _Overheard(sandbox.start(folder))
+    driver = Driver(overheard)
+    try:
+        ready = driver.ready()
+    except (SandboxError, WireError) as error:
+        driver.close()
+        failure = _failure(error, overheard.last, folder, line_at)
+        return NotLoaded(failure=failure, missing=missing(failure), attempts=tuple(driver.escapes))
+    except BaseException:
+        driver.close()
+        raise
+    driver.quit()
+    return ready
+
+
+class _Overheard:
+    """A conversation whose last line is kept: a fault's words are cut short where they are told."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self.last = b""
+
+    def send(self, line: bytes) -> None:
+        self._conversation.send(line)
+
+    def receive(self) -> bytes | None:
+        line = self._conversation.receive()
+        self.last = line or b""
+        return line
+
+    def close(self) -> None:
+        self._conversation.close()
+
+
+def _failure(
+    error: SandboxError | WireError, last: bytes, folder: Path, line_at: LineAt
+) -> Failure:
+    with contextlib.suppress(WireError):
+        if isinstance(fault := read_message(last), Fault):
+            place = _PLACE.fullmatch(fault.where)
+            line = "" if place is None else line_at(folder / place[1], int(place[2]))
+            return Failure(
+                slug=error.slug,
+                detail=fault.detail.rstrip(": "),
+                where=fault.where,
+                line=line,
+            )
+    return Failure(slug=error.slug, detail=str(error))

@@ -1,0 +1,223 @@
+"""What an agent lacks that does not load: told in one line, with what to do about it.
+
+A harness says which exception an import ended with, and where. Most of them come down to a
+few kinds: a variable that is not set, a package that is not installed, credentials or a
+network that no replay has. What cannot be told apart is passed on as it was said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """What is missing."""
+
+    VARIABLE = "variable"
+    PACKAGE = "package"
+    CREDENTIALS = "credentials"
+    NETWORK = "network"
+    FILE = "file"
+    FRAMEWORK = "framework"
+    TIME = "time"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """How a load ended: the fault's slug, words and place, as the harness told them.
+
+    `line` is the text of the candidate's source at that place, empty where it has none.
+    """
+
+    slug: str
+    detail: str
+    where: str = ""
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """What an agent lacks: its kind, its name (of a variable, a package), and two half sentences.
+
+    `name` is empty where there is none to give. None of the texts is safe to print as it is:
+    they hold words of the candidate.
+    """
+
+    kind: Kind
+    name: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """Both halves, on one line."""
+        return " ".join(f"{self.what}; {self.remedy}".split())
+
+
+def missing(failure: Failure) -> Missing:
+    """What is missing, by the first rule that knows."""
+    for rule in _RULES:
+        if (found := rule(failure)) is not None:
+            return found
+    return Missing(
+        kind=Kind.CODE,
+        name="",
+        what=f"its import raised {failure.detail}",
+        remedy="import it by hand to see why",
+    )
+
+
+_INSTALL: Final = "install the agent's requirements where Backstop runs, or say --python"
+_NO_MODULE: Final = re.compile(r"No module named '([\w.]+)'")
+_TO_INSTALL: Final = re.compile(r"pip3? install (?:-\S+ )*[\"'`]?([\w.\[\],-]*[\w\]])")
+_NOT_IN: Final = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
+_VERSION: Final = "install the version of it that the agent's requirements name, or say --python"
+
+
+def _package(failure: Failure) -> Missing | None:
+    text = failure.detail
+    if (found := _NO_MODULE.search(text)) is not None:
+        what = f"the module {found[1]} is not installed"
+        return Missing(kind=Kind.PACKAGE, name=found[1], what=what, remedy=_INSTALL)
+    if (found := _NOT_IN.search(text)) is not None:
+        what = f"the module {found[2]} that is installed has no {found[1]}"
+        return Missing(kind=Kind.PACKAGE, name=found[2], what=what, remedy=_VERSION)
+    if (found := _TO_INSTALL.search(text)) is not None:
+        what = f"the package {found[1]} is not installed"
+        return Missing(kind=Kind.PACKAGE, name=found[1], what=what, remedy=_INSTALL)
+    return None
+
+
+_NAME: Final = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]{3,}"
+_KEY_ERROR: Final = re.compile(r"KeyError: ['\"](\w+)['\"]")
+_ASKED: Final = re.compile(r"(?:environ\s*(?:\[|\.get\(|\.pop\()|getenv\(|env\()\s*['\"](\w+)['\"]")
+_REQUIRED: Final = re.compile(
+    r"validation errors? for (\w+) .*?(\w[\w.]*) Field required \[type=missing"
+)
+_WORDS: Final = re.compile(
+    r"environ|env(?:ironment)?[ _-]?var|\bset\b|\bunset\b|missing|required|must|provide|not found"
+    r"|undefined|api[ _-]?key|\.env\b",
+    re.IGNORECASE,
+)
+_LOOKS_SET: Final = re.compile(rf"(?<![\w.])({_NAME})(?![\w(])")
+_MANNERLESS: Final = re.compile(r"^(?:HTTP|JSON|YAML|URL|URI|SSL|TLS|NOT|THE|ERROR|API|ADK|LLM)$")
+
+
+def _variable(failure: Failure) -> Missing | None:
+    name = _variable_of(failure)
+    if name is None:
+        return None
+    return Missing(
+        kind=Kind.VARIABLE,
+        name=name,
+        what=f"the environment variable {name} is not set",
+        remedy=f"give it a harmless value: --env {name}=VALUE, or sandbox.env in backstop.yaml",
+    )
+
+
+def _variable_of(failure: Failure) -> str | None:
+    asked = _ASKED.search(failure.line)
+    if (found := _KEY_ERROR.search(failure.detail)) is not None:
+        is_asked = asked is not None or "environ" in failure.line
+        return found[1] if is_asked or re.fullmatch(_NAME, found[1]) else None
+    if (found := _REQUIRED.search(failure.detail)) is not None:
+        return found[2].upper() if "input_value={}" in failure.detail else None
+    if asked is not None:
+        return asked[1]
+    if _WORDS.search(failure.detail):
+        for found in _LOOKS_SET.finditer(failure.detail):
+            if _MANNERLESS.match(found[1]) is None:
+                return found[1]
+    return None
+
+
+_CREDENTIALS: Final = re.compile(
+    r"DefaultCredentialsError|default credentials were not found|could not be automatically "
+    r"determined|NoCredentialsError|Unable to find your project"
+)
+_NETWORK: Final = re.compile(
+    r"Barred|may not|ConnectionError|ConnectError|ConnectTimeout|gaierror|URLError|Network is "
+    r"unreachable|Name or service not known|Temporary failure in name resolution|Max retries"
+    r"|TransportError|ServiceUnavailable|RetryError"
+)
+_INTO_A_FUNCTION: Final = "move that from the module into the function that needs it"
+
+
+def _credentials(failure: Failure) -> Missing | None:
+    if _CREDENTIALS.search(failure.detail) is None:
+        return None
+    return Missing(
+        kind=Kind.CREDENTIALS,
+        name="",
+        what="its import asks for Google's credentials, and a sandbox has none",
+        remedy=_INTO_A_FUNCTION,
+    )
+
+
+def _network(failure: Failure) -> Missing | None:
+    if _NETWORK.search(failure.detail) is None:
+        return None
+    return Missing(
+        kind=Kind.NETWORK,
+        name="",
+        what="its import wants the network, a process or a file outside, and a sandbox has none "
+        f"({failure.detail})",
+        remedy=_INTO_A_FUNCTION,
+    )
+
+
+_NO_FILE: Final = re.compile(r"FileNotFoundError: .*?['\"]([^'\"]+)['\"]")
+
+
+def _file(failure: Failure) -> Missing | None:
+    if (found := _NO_FILE.search(failure.detail)) is None:
+        return None
+    return Missing(
+        kind=Kind.FILE,
+        name=found[1],
+        what=f"the file {found[1]} is not there",
+        remedy="commit it, and name it from the module's own folder: a sandbox starts elsewhere",
+    )
+
+
+def _framework(failure: Failure) -> Missing | None:
+    if failure.slug not in {"adk-missing", "clock-missing", "agent-adk-too-old"}:
+        return None
+    return Missing(
+        kind=Kind.FRAMEWORK, name="google-adk", what=failure.detail, remedy="or say --python"
+    )
+
+
+def _time(failure: Failure) -> Missing | None:
+    if failure.slug != "agent-hangs":
+        return None
+    return Missing(
+        kind=Kind.TIME,
+        name="",
+        what="its import does not come to an end",
+        remedy="find what it waits for there, and " + _INTO_A_FUNCTION,
+    )
+
+
+def _ended(failure: Failure) -> Missing | None:
+    if failure.slug == "agent-import" and "sys.exit(" not in failure.detail:
+        return None
+    return Missing(
+        kind=Kind.CODE, name="", what=failure.detail, remedy="import it by hand to see why"
+    )
+
+
+_RULES: Final[tuple[Callable[[Failure], Missing | None], ...]] = (
+    _framework,
+    _time,
+    _package,
+    _variable,
+    _credentials,
+    _network,
+    _file,
+    _ended,
+)

@@ -1,0 +1,95 @@
+"""What an agent lacks that does not load: which variable, which package, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from backstop.replay.missing import Failure, Kind, missing
+
+SETTINGS = (
+    "ValidationError: 1 validation error for Settings {field} Field required [type=missing, "
+    "input_value={given}, input_type=dict] For further information visit a page"
+)
+
+
+def kind_and_name(detail: str, line: str = "", slug: str = "agent-import") -> tuple[Kind, str]:
+    found = missing(Failure(slug=slug, detail=detail, where="agent.py:3", line=line))
+    assert "\n" not in str(found)
+    assert found.name in str(found)
+    return found.kind, found.name
+
+
+@pytest.mark.parametrize(
+    ("detail", "line", "name"),
+    [
+        ("KeyError: 'CRM_URL'", 'URL = os.environ["CRM_URL"]', "CRM_URL"),
+        ("KeyError: 'crm'", "url = environ['crm']", "crm"),
+        ("KeyError: 'GOOGLE_API_KEY'", "return settings[name]", "GOOGLE_API_KEY"),
+        (
+            "TypeError: str expected, not NoneType",
+            "os.environ['A_B'] = os.getenv('A_B')",
+            "A_B",
+        ),
+        ("TypeError: int() argument must be a string", 'PORT = int(os.getenv("PORT"))', "PORT"),
+        ("ValueError: Missing key inputs argument! set GOOGLE_API_KEY", "", "GOOGLE_API_KEY"),
+        ("ValueError: The API needs STRIPE_SECRET, which is not set", "", "STRIPE_SECRET"),
+        (SETTINGS.format(field="crm_token", given="{}"), "configs = Config()", "CRM_TOKEN"),
+        ("the agent left by sys.exit('set TOKEN_OF_MINE')", "", "TOKEN_OF_MINE"),
+    ],
+)
+def test_the_variable_that_is_not_set_is_named(detail: str, line: str, name: str) -> None:
+    assert kind_and_name(detail, line) == (Kind.VARIABLE, name)
+
+
+@pytest.mark.parametrize(
+    ("detail", "line"),
+    [
+        ("KeyError: 'colour'", "COLOUR = table['colour']"),
+        ("ValueError: no such thing", "raise ValueError('no such thing')"),
+        ("ValueError: the HTTP status must be set", ""),
+        (SETTINGS.format(field="name", given="{'id': 1}"), "Vendor(id=1)"),
+        ("the agent left by sys.exit(7)", ""),
+    ],
+)
+def test_what_is_no_variable_is_told_as_it_was_said(detail: str, line: str) -> None:
+    kind, name = kind_and_name(detail, line)
+    assert (kind, name) == (Kind.CODE, "")
+    assert detail in str(missing(Failure(slug="agent-import", detail=detail, line=line)))
+
+
+@pytest.mark.parametrize(
+    ("detail", "name"),
+    [
+        ("ModuleNotFoundError: No module named 'stripe'", "stripe"),
+        (
+            "ImportError: Fail to load 'a'. No module named 'google.cloud.tasks'",
+            "google.cloud.tasks",
+        ),
+        ("ImportError: cannot import name 'Agent' from 'google.adk' (unknown)", "google.adk"),
+        ("ImportError: run `pip install google-adk[extensions]` first", "google-adk[extensions]"),
+    ],
+)
+def test_the_package_that_is_not_installed_is_named(detail: str, name: str) -> None:
+    assert kind_and_name(detail) == (Kind.PACKAGE, name)
+
+
+@pytest.mark.parametrize(
+    ("slug", "detail", "kind"),
+    [
+        ("agent-import", "DefaultCredentialsError: none", Kind.CREDENTIALS),
+        ("agent-import", "ConnectionError: refused", Kind.NETWORK),
+        ("agent-import", "Barred: socket", Kind.NETWORK),
+        ("agent-hangs", "/a: the candidate said nothing", Kind.TIME),
+        ("agent-exited", "the candidate's process left with status 9", Kind.CODE),
+        ("agent-no-root", "No root_agent found", Kind.CODE),
+        ("adk-missing", "google-adk cannot be imported", Kind.FRAMEWORK),
+    ],
+)
+def test_what_no_sandbox_gives_is_told_apart(slug: str, detail: str, kind: Kind) -> None:
+    found = missing(Failure(slug=slug, detail=detail))
+    assert (found.kind, found.remedy != "") == (kind, True)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    detail = "FileNotFoundError: [Errno 2] No such file or directory: 'prompts/a.txt'"
+    assert kind_and_name(detail) == (Kind.FILE, "prompts/a.txt")
