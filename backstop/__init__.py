@@ -21,6 +21,7 @@ if _typing.TYPE_CHECKING:
     from backstop.guard.claims.capability import DidNotHappen, Happened, Unknown, keyed, probe
     from backstop.guard.effect import effect
     from backstop.guard.results import Conflict, Failed, Held, InDoubt, Refused
+    from backstop.mesh.declare import depends_on, evidence, step
     from backstop.wiring.plugin import Plugin
 
 __version__ = "0.1.0"
@@ -41,13 +42,16 @@ __all__ = [
     "Unknown",
     "canonical",
     "compare",
+    "depends_on",
     "effect",
     "effect_key",
+    "evidence",
     "keyed",
     "probe",
     "read_intents",
     "read_ledger",
     "run_gate",
+    "step",
 ]
 
 _HOMES: _typing.Final = {
@@ -66,9 +70,12 @@ _HOMES: _typing.Final = {
     "Unknown": "backstop.guard.claims.capability",
     "canonical": "backstop.core.canon",
     "compare": "backstop.core.divergence",
+    "depends_on": "backstop.mesh.declare",
     "effect": "backstop.guard.effect",
+    "evidence": "backstop.mesh.declare",
     "keyed": "backstop.guard.claims.capability",
     "probe": "backstop.guard.claims.capability",
+    "step": "backstop.mesh.declare",
 }
 
 
