@@ -106,14 +106,17 @@ class LineSplitter:
             raise WireError("the harness ended in the middle of a line")
 
 
-def surroundings(*, path: str, scratch: str) -> dict[str, str]:
-    """The environment of a candidate in any sandbox: `path` is what it imports from first."""
+def surroundings(*, path: str, scratch: str, world: int = 0) -> dict[str, str]:
+    """The environment of a candidate in any sandbox: `path` is what it imports from first.
+
+    In another `world` sets are gone through in another order.
+    """
     return {
         "ADK_DISABLE_LOAD_DOTENV": "1",
         "HOME": scratch,
         "LC_ALL": "C.UTF-8",
         "OTEL_SDK_DISABLED": "true",
-        "PYTHONHASHSEED": "0",
+        "PYTHONHASHSEED": str(world),
         "PYTHONPATH": path,
         "PYTHONUNBUFFERED": "1",
         "PYTHONUTF8": "1",
@@ -123,10 +126,14 @@ def surroundings(*, path: str, scratch: str) -> dict[str, str]:
     }
 
 
-def harness_options(limits: Limits, *, agent: str, scratch: str) -> list[str]:
-    """The harness's command line: whom to load, where it may write, and how much it may take."""
+def harness_options(limits: Limits, *, agent: str, scratch: str, world: int = 0) -> list[str]:
+    """The harness's command line: whom to load, where it may write, and how much it may take.
+
+    `world` says which time and chance it shows: 0 is the recorded one.
+    """
     return [
         *("--agent", agent, "--scratch", scratch),
         *("--memory", str(limits.memory), "--files", str(limits.files)),
         *("--file-bytes", str(limits.file_bytes)),
+        *(("--world", str(world)) if world else ()),
     ]

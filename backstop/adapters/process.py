@@ -47,7 +47,7 @@ class ProcessSandbox:
     `bundle` writes what the harness needs into a folder, and `module` is what `python` then
     runs; `python` is an interpreter with the candidate's packages. `environment` is added to
     the candidate's own small environment. `barred` False installs nothing in the kernel: for
-    tests of ours only.
+    tests of ours only. In another `world` than 0 candidates meet another time, chance and order.
     """
 
     bundle: Callable[[Path], None]
@@ -56,6 +56,7 @@ class ProcessSandbox:
     limits: Limits = field(default_factory=Limits)
     environment: Mapping[str, str] = field(default_factory=dict)
     barred: bool = True
+    world: int = 0
 
     def start(self, agent: Path) -> Conversation:
         """Start the harness on the agent in folder `agent`; it speaks first.
@@ -90,7 +91,8 @@ class ProcessSandbox:
 
     def _command(self, agent: Path, scratch: Path) -> list[str]:
         command = [self.python, "-P", "-s", "-m", self.module]
-        command += harness_options(self.limits, agent=str(agent.absolute()), scratch=str(scratch))
+        where = {"agent": str(agent.absolute()), "scratch": str(scratch)}
+        command += harness_options(self.limits, **where, world=self.world)
         return command if self.barred else [*command, "--open"]
 
     def _environment(self, bundle: Path, scratch: Path) -> dict[str, str]:
@@ -98,7 +100,7 @@ class ProcessSandbox:
         return {
             **ours,
             **self.environment,
-            **surroundings(path=str(bundle), scratch=str(scratch)),
+            **surroundings(path=str(bundle), scratch=str(scratch), world=self.world),
         }
 
 

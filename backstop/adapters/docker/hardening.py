@@ -72,6 +72,7 @@ def hardened(  # noqa: PLR0913 - a container is all of these
     built_in: Mapping[str, Any],
     command: Sequence[str],
     path: Sequence[str],
+    world: int = 0,
     variables: Mapping[str, str] | None = None,
     needed: Sequence[PurePosixPath],
     labels: Mapping[str, str],
@@ -82,13 +83,13 @@ def hardened(  # noqa: PLR0913 - a container is all of these
 ) -> Hardened:
     """The container that runs `command` in `image`, whose configuration is `built_in`.
 
-    `path` is what the interpreter imports from, `variables` are more for it, `needed` the folders
-    of the image that must be seen as they are, `seccomp` the profile's JSON, or where it lies for
-    `podman`, which also bounds no inodes and has no first process to reap orphans. Raises
-    `SandboxError` (slug ``image-volume``) for an image that puts a volume over one of the
-    `needed`.
+    `path` is what the interpreter imports from, `world` the one that the candidate meets,
+    `variables` are more for it, `needed` the folders of the image that must be seen as they are,
+    `seccomp` the profile's JSON, or where it lies for `podman`, which also bounds no inodes and
+    has no first process to reap orphans. Raises `SandboxError` (slug ``image-volume``) for an
+    image that puts a volume over one of the `needed`.
     """
-    common = surroundings(path=":".join(path), scratch=str(SCRATCH))
+    common = surroundings(path=":".join(path), scratch=str(SCRATCH), world=world)
     ours = {**common, **(variables or {}), "PATH": _PATH}
     theirs = [str(entry).partition("=")[0] for entry in built_in.get("Env") or ()]
     unset = tuple(name for name in dict.fromkeys(theirs) if name not in ours)

@@ -41,7 +41,8 @@ class DockerSandbox:
 
     `build` makes, or finds, the image of an agent's folder; it is asked once for each. `bundle`
     writes the harness into a folder, and `module` is what ``python -m`` would run of it. `cpus`
-    bounds the processors that one candidate keeps busy.
+    bounds the processors that one candidate keeps busy. In another `world` than 0 candidates
+    meet another time, chance and order.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class DockerSandbox:
         bundle: Callable[[Path], None],
         module: str,
         cpus: float = 1.0,
+        world: int = 0,
         now: Callable[[], datetime] = clock.now,
     ) -> None:
         self._client = client
@@ -61,6 +63,7 @@ class DockerSandbox:
         self._bundle = bundle
         self._module = module
         self._cpus = cpus
+        self._world = world
         self._now = now
         self._lock = threading.Lock()
         self._building: dict[Path, threading.Lock] = {}
@@ -127,9 +130,12 @@ class DockerSandbox:
                 folder=str(HARNESS),
                 scratch=str(SCRATCH),
                 module=self._module,
-                options=harness_options(limits, agent=str(built.agent), scratch=str(SCRATCH)),
+                options=harness_options(
+                    limits, agent=str(built.agent), scratch=str(SCRATCH), world=self._world
+                ),
             ),
             path=(str(HARNESS), str(CLOCK)),
+            world=self._world,
             variables={"PYTHONPYCACHEPREFIX": str(COMPILED)} if is_compiled else {},
             needed=(SOURCE, HARNESS, CLOCK, SCRATCH, PurePosixPath(built.python).parent),
             labels=ownership(now=self._now(), for_s=limits.wall_s),

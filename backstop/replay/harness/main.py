@@ -38,12 +38,16 @@ _ID_GAP: Final = 1_000_000
 
 
 class Options(NamedTuple):
-    """The command line: the agent's folder, the scratch folder, what to bar and to bound."""
+    """The command line: the agent's folder, the scratch folder, what to bar and to bound.
+
+    `world` says which time, chance and surroundings to show (`frozen`).
+    """
 
     agent: Path
     scratch: Path
     barred: bool
     bounds: barrier.Bounds
+    world: int
 
 
 class Ends(NamedTuple):
@@ -63,12 +67,14 @@ def options(argv: list[str]) -> Options:
     parser.add_argument("--memory", type=int, default=0)
     parser.add_argument("--files", type=int, default=0)
     parser.add_argument("--file-bytes", type=int, default=0)
+    parser.add_argument("--world", type=int, default=0)
     found = parser.parse_args(argv)
     return Options(
         agent=found.agent,
         scratch=found.scratch,
         barred=not found.open,
         bounds=barrier.Bounds(found.memory, found.files, found.file_bytes),
+        world=found.world,
     )
 
 
@@ -167,7 +173,7 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     tune()
     sys.dont_write_bytecode = True
     held = _go_behind(chosen, lookout, ends)
-    frozen = Frozen()
+    frozen = Frozen(chosen.world)
     quiet = quiet_telemetry(version, lambda: frozen.begin(_IMPORT_TIME, 0))
     frozen.begin(_IMPORT_TIME, 0)
     waiting = Waiting(frozen=frozen, channel=channel)
