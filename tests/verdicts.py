@@ -9,6 +9,7 @@ from decimal import Decimal
 from backstop.core.baseline import BaselineUse
 from backstop.core.canon import Json
 from backstop.core.divergence import Divergence, Half, Kind, Reason
+from backstop.core.stability import UnstableField
 from backstop.core.verdict import (
     AgentVerdict,
     Coverage,
@@ -132,6 +133,7 @@ def agent_verdict(
             "waived": sum(one.waiver is not None for one in judged),
             "pre_existing": sum(one.pre_existing for one in judged),
             "known": sum(one.known for one in judged),
+            "unstable": sum(one.unstable for one in judged),
         },
         judged=judged,
         why=why,
@@ -224,6 +226,40 @@ ATTACKED = Verdict(
         ),
     )
 )
+UNSTABLE = Verdict(
+    agents=(
+        replace(
+            agent_verdict(
+                Judged(divergence=RELABELLED, unstable=True),
+                decision=Decision.INCONCLUSIVE,
+                coverage=Coverage(
+                    runs_compared=6,
+                    runs_total=7,
+                    steps_total=40,
+                    steps_lost=4,
+                    not_replayable={"r7": "agent-hangs"},
+                ),
+                why=("1 DUPLICATE in nothing but what comes out otherwise in each replay",),
+            ),
+            replays=2,
+            unstable=(
+                UnstableField(
+                    tool="order", path="/vendor_id", run="r1", step="s1", names_target=True
+                ),
+                UnstableField(tool="mail", path="/to", run="r1", step="s2", is_order=True),
+                UnstableField(
+                    tool=HOSTILE,
+                    path=f"/{HOSTILE}",
+                    run=HOSTILE,
+                    step=HOSTILE,
+                    times=3,
+                    in_base=True,
+                ),
+                UnstableField(tool="mail", path="/ref", run="r2", step="s2", in_base=False),
+            ),
+        ),
+    )
+)
 ACCEPTED = Verdict(
     agents=(
         agent_verdict(
@@ -278,4 +314,5 @@ NAMED = {
     "attacked": ATTACKED,
     "empty": EMPTY,
     "accepted": ACCEPTED,
+    "unstable": UNSTABLE,
 }

@@ -16,9 +16,10 @@ from backstop.config import load
 from backstop.core import baseline as baselines
 from backstop.core.baseline import AgentBaseline, Known
 from backstop.gate.request import GateRequest, ReplayRequest
-from backstop.reports.document import AgentDocument, VerdictDocument, document, read
+from backstop.reports.document import document, read
 from backstop.reports.escape import plain
 from backstop.reports.explain import count_of
+from backstop.reports.form import AgentDocument, VerdictDocument
 from backstop.wiring.accepting import BASELINE, baselines_in
 
 

@@ -18,8 +18,9 @@ from backstop.config.waiving import appended
 from backstop.core.divergence import Kind
 from backstop.core.waivers import ByFingerprint, Waiver
 from backstop.errors import UsageError
-from backstop.reports.document import DivergenceDocument, VerdictDocument, read
+from backstop.reports.document import read
 from backstop.reports.escape import plain
+from backstop.reports.form import DivergenceDocument, VerdictDocument
 
 _WHOLE: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _PART: Final = re.compile(r"[0-9a-f]{8,32}", re.ASCII)

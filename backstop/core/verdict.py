@@ -8,7 +8,7 @@ soften a decision.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -17,7 +17,9 @@ from backstop.core.accepted import Acceptance, Accepted, accept
 from backstop.core.baseline import BaselineUse
 from backstop.core.canon import canonical, digest
 from backstop.core.divergence import Comparison, Divergence, Kind
+from backstop.core.drift import changes
 from backstop.core.intents import RunReplayed
+from backstop.core.stability import UnstableField
 from backstop.core.waivers import Waiver, WaiverUse
 
 
@@ -63,8 +65,9 @@ class Policy:
 class Coverage:
     """How much of the ledger the comparison could speak for.
 
-    `drift` is ``none``, ``drifted`` or ``unknown``; `drifted` names request parts by agent.
-    `not_replayable` maps runs to why they could not be replayed to their end; `uncovered`
+    `steps_lost` are those of runs that were not replayed to their end, as far as they are not
+    assumed. `drift` is ``none``, ``drifted`` or ``unknown``; `drifted` names request parts by
+    agent. `not_replayable` maps runs to why they could not be replayed to their end; `uncovered`
     names what a replay cannot exercise. `doubts` are further reasons why a PASS would be
     a lie.
     """
@@ -73,11 +76,22 @@ class Coverage:
     runs_total: int = 0
     steps_total: int = 0
     steps_assumed: int = 0
+    steps_lost: int = 0
     drift: str = "none"
     drifted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     not_replayable: Mapping[str, str] = field(default_factory=dict)
     uncovered: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+
+    @property
+    def steps_covered(self) -> int:
+        """The steps that the record vouches for: neither assumed nor lost."""
+        return max(0, self.steps_total - self.steps_assumed - self.steps_lost)
+
+    @property
+    def changed(self) -> str:
+        """Which parts of requests changed, in words: ``instruction changed in 2 agents``."""
+        return changes(self.drifted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,19 +99,22 @@ class Judged:
     """A divergence with what tempers it.
 
     It may be there in the base version too (D3), be `known` of the baseline, or be waived for
-    the reason that `waiver` gives.
+    the reason that `waiver` gives. An `unstable` one rests on nothing but what comes out
+    otherwise in each replay: it is nobody's fault, and no pass.
     """
 
     divergence: Divergence
     pre_existing: bool = False
     waiver: str | None = None
     known: bool = False
+    unstable: bool = False
 
     def blocks(self, policy: Policy) -> bool:
         """Does this finding stop the deploy?"""
         return (
             self.divergence.kind in policy.fail_on
             and not self.divergence.assumed
+            and not self.unstable
             and not self.is_tempered
         )
 
@@ -123,6 +140,7 @@ class AgentVerdict:
 
     A `neutral` agent is new and has nothing to be judged by: it does not count (D5). `waivers`
     are all that were weighed, used or not; `baseline` is None where the agent has none.
+    `replays` is how often the version was replayed, and `unstable` what came out otherwise.
     """
 
     agent: str
@@ -136,6 +154,8 @@ class AgentVerdict:
     neutral: bool = False
     waivers: tuple[WaiverUse, ...] = ()
     baseline: BaselineUse | None = None
+    replays: int = 1
+    unstable: tuple[UnstableField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,18 +183,22 @@ def decide(
     *,
     ledger: LedgerFacts,
     pre_existing: Counter[tuple[str, ...]] | None = None,
+    is_unstable: Callable[[Divergence], bool] | None = None,
     notes: tuple[str, ...] = (),
 ) -> AgentVerdict:
     """Decide for one agent.
 
     `pre_existing` counts what a control run found on rows of older versions, by
     `identity_of`; each takes the edge off one equal finding of the candidate (D3).
+    `is_unstable` tells findings that rest on nothing but what differs between replays.
     """
     judged, acceptance = _tempered(comparison.divergences, coverage, pre_existing, policy.accepted)
+    if is_unstable is not None:
+        judged = tuple(replace(one, unstable=is_unstable(one.divergence)) for one in judged)
     why = [*_blocking(judged, policy)]
     decision = Decision.BLOCK if why else Decision.PASS
     if decision is Decision.PASS:
-        why = [*_gaps(comparison, coverage, policy)]
+        why = [*_gaps(comparison, coverage, policy), *_unstable(judged, policy)]
         decision = Decision.INCONCLUSIVE if why else Decision.PASS
     return AgentVerdict(
         agent=agent,
@@ -263,7 +287,8 @@ def _gaps(comparison: Comparison, coverage: Coverage, policy: Policy) -> list[st
         gaps.append(f"only {coverage.runs_compared} of {coverage.runs_total} runs were compared")
     if coverage.steps_assumed > policy.max_assumed_steps:
         gaps.append(
-            f"{coverage.steps_assumed} steps are assumed (drift {coverage.drift}), "
+            f"{coverage.steps_assumed} of {coverage.steps_total} steps are assumed "
+            f"({coverage.changed or f'drift {coverage.drift}'}), "
             f"{policy.max_assumed_steps} allowed{_REMEDIES.get(coverage.drift, '')}"
         )
     gaps += [f"run {run}: {why}" for run, why in sorted(comparison.regrouped.items())]
@@ -273,6 +298,21 @@ def _gaps(comparison: Comparison, coverage: Coverage, policy: Policy) -> list[st
     ]
     gaps += [f"not covered: {what}" for what in coverage.uncovered]
     return [*gaps, *coverage.doubts]
+
+
+def _unstable(judged: Sequence[Judged], policy: Policy) -> list[str]:
+    """What would block if it were not for what differs between replays: no pass either."""
+    kinds = Counter(
+        one.divergence.kind
+        for one in judged
+        if one.unstable and replace(one, unstable=False).blocks(policy)
+    )
+    return [
+        f"{kinds[kind]} {kind.value} in nothing but what comes out otherwise in each replay: "
+        "nobody can tell what this version would do there"
+        for kind in Kind
+        if kinds[kind]
+    ]
 
 
 def counts_of(comparison: Comparison, judged: Sequence[Judged]) -> dict[str, int]:
@@ -291,6 +331,7 @@ def counts_of(comparison: Comparison, judged: Sequence[Judged]) -> dict[str, int
         "waived": sum(one.waiver is not None for one in judged),
         "pre_existing": sum(one.pre_existing for one in judged),
         "known": sum(one.known for one in judged),
+        "unstable": sum(one.unstable for one in judged),
     }
 
 
@@ -307,6 +348,11 @@ def cover(replayed: Mapping[str, RunReplayed], runs: Sequence[str]) -> Coverage:
         runs_total=len(runs),
         steps_total=sum(run.steps_total for run in replayed.values()),
         steps_assumed=sum(run.steps_assumed for run in replayed.values()),
+        steps_lost=sum(
+            max(0, run.steps_total - run.steps_assumed)
+            for run in replayed.values()
+            if run.not_replayable is not None
+        ),
         drift=next((d for d in ("drifted", "unknown") if d in drifts), "none"),
         drifted={agent: tuple(sorted(parts)) for agent, parts in sorted(drifted.items())},
         not_replayable={

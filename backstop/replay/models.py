@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from backstop.core.audit import calls_of
+from backstop.core.drift import PARTS
 from backstop.core.events import ModelAnswered, RequestDigests
 from backstop.core.runs import Step
 from backstop.replay.attempts import began_anew
@@ -26,10 +27,6 @@ class Drift(StrEnum):
     SAME = "same"
     DRIFTED = "drifted"
     UNKNOWN = "unknown"
-
-
-PARTS = ("instruction", "tools", "contents", "settings")
-"""The parts of a request that are digested apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

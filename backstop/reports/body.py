@@ -39,7 +39,7 @@ from backstop.reports.section import (
     report_of,
     spelling_of,
     tally,
-    tempered,
+    warns,
 )
 
 _RANK: Final = (Decision.BLOCK, Decision.INCONCLUSIVE, Decision.PASS)
@@ -93,8 +93,7 @@ def state_of(verdict: Verdict, spared: Collection[str] = ()) -> State:
         return State.INCONCLUSIVE
     if all(agent.coverage.runs_compared == 0 for agent in verdict.agents):
         return State.EMPTY
-    live = any(tempered(one) is None for agent in verdict.agents for one in agent.judged)
-    return State.WARNED if live else State.PASSED
+    return State.WARNED if any(map(warns, verdict.agents)) else State.PASSED
 
 
 def body_of(verdict: Verdict, context: CommentContext, limits: Limits, digest: str) -> str:

@@ -14,173 +14,31 @@ import msgspec
 from backstop.core.baseline import BaselineUse
 from backstop.core.canon import Json, NotCanonical, parse
 from backstop.core.divergence import Half
+from backstop.core.drift import by_part
 from backstop.core.literal import literal
+from backstop.core.stability import UnstableField
 from backstop.core.verdict import AgentVerdict, Judged, Verdict, content_digest
 from backstop.core.waivers import WaiverUse
 from backstop.errors import BackstopError
 from backstop.reports.escape import in_json
 from backstop.reports.explain import rule, sentence
+from backstop.reports.form import (
+    AgentDocument,
+    BaselineDocument,
+    CallDocument,
+    CountsDocument,
+    CoverageDocument,
+    DivergenceDocument,
+    LedgerDocument,
+    OtherCountsDocument,
+    RunReason,
+    TimingDocument,
+    UnstableDocument,
+    VerdictDocument,
+    WaiverDocument,
+)
 
 SCHEMA: Final = "backstop.verdict/1"
-
-
-class CallDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One side of a divergence; `args` are its canonical arguments."""
-
-    key: str
-    args: dict[str, Any]
-
-
-class DivergenceDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One divergence. `paths` are JSON Pointers into the arguments."""
-
-    kind: str
-    reason: str
-    run: str
-    step: str
-    tool: str
-    recorded: CallDocument | None
-    intended: CallDocument | None
-    paths: list[str]
-    difference: list[str]
-    suggestion: str | None
-    fingerprint: str
-    waiver: str | None
-    pre_existing: bool
-    assumed: bool
-    in_doubt: bool
-    handover: bool
-    explanation: str
-    known: bool
-
-
-class LedgerDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Which ledger was compared."""
-
-    events: int
-    effects: int
-    runs: int
-    digest: str
-
-
-class RunReason(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, and why it could not be replayed to its end."""
-
-    run: str
-    reason: str
-
-
-class CoverageDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of the ledger the verdict speaks for."""
-
-    runs_compared: int
-    runs_total: int
-    steps_assumed: int
-    drift: str
-    not_replayable: list[RunReason]
-    uncovered: list[str]
-    steps_total: int
-    drifted: dict[str, list[str]]
-    doubts: list[str]
-
-
-class CountsDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """How many calls came out how."""
-
-    match: int
-    duplicate: int
-    mutated: int
-    missing: int
-    extra: int
-    absorbed: int
-    in_doubt: int
-    waived: int
-    pre_existing: int
-    known: int
-
-
-class OtherCountsDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """`failed`: met a recorded failure. `assumed`: findings that the record cannot vouch for."""
-
-    failed: int
-    recorded_twice: int
-    assumed: int
-
-
-class WaiverDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A waiver of the agent and what became of it; `about` is what it names, without values.
-
-    `expires` is the last day on which it counts. `standing` is one of used, idle, unused,
-    exceeded, expired, too broad, not counted; `note` says why it waives nothing.
-    """
-
-    about: str
-    kind: str | None
-    reason: str
-    author: str
-    expires: str
-    count: int
-    place: str
-    added: bool
-    standing: str
-    matched: int
-    waived: int
-    note: str
-
-
-class BaselineDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What a baseline of `date` did: of its `findings`, `known` are here and `gone` are not.
-
-    `added` is how many the change under judgement put into it; `counted` says that they count.
-    """
-
-    date: str
-    by: str
-    ledger: str
-    findings: int
-    known: int
-    gone: int
-    added: int
-    counted: bool
-
-
-class AgentDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent's decision; `why` says what it turned on.
-
-    A `neutral` agent is new: it has nothing to be judged by, and does not count.
-    """
-
-    agent: str
-    decision: str
-    ledger: LedgerDocument
-    coverage: CoverageDocument
-    counts: CountsDocument
-    other_counts: OtherCountsDocument
-    divergences: list[DivergenceDocument]
-    why: list[str]
-    notes: list[str]
-    neutral: bool
-    waivers: list[WaiverDocument]
-    baseline: BaselineDocument | None
-
-
-class TimingDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Milliseconds; the one part that the digest leaves out."""
-
-    load: float
-    replay: float
-    verdict: float
-
-
-class VerdictDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict over all agents, in form ``backstop.verdict/1``."""
-
-    schema: str
-    decision: str
-    exit_code: int
-    digest: str
-    agents: list[AgentDocument]
-    timing_ms: TimingDocument
 
 
 def document(verdict: Verdict, *, timing_ms: Mapping[str, float]) -> dict[str, Json]:
@@ -307,6 +165,9 @@ def _agent(agent: AgentVerdict) -> AgentDocument:
             steps_total=coverage.steps_total,
             drifted={name: list(parts) for name, parts in sorted(coverage.drifted.items())},
             doubts=list(coverage.doubts),
+            steps_covered=coverage.steps_covered,
+            steps_lost=coverage.steps_lost,
+            changed=by_part(coverage.drifted),
         ),
         counts=CountsDocument(
             **{name: agent.counts.get(name, 0) for name in CountsDocument.__struct_fields__}
@@ -320,6 +181,8 @@ def _agent(agent: AgentVerdict) -> AgentDocument:
         neutral=agent.neutral,
         waivers=[_waiver(use) for use in agent.waivers],
         baseline=None if agent.baseline is None else _baseline(agent.baseline),
+        replays=agent.replays,
+        unstable=[_unstable(field) for field in agent.unstable],
     )
 
 
@@ -338,6 +201,12 @@ def _waiver(use: WaiverUse) -> WaiverDocument:
         matched=use.matched,
         waived=use.waived,
         note=use.note,
+    )
+
+
+def _unstable(field: UnstableField) -> UnstableDocument:
+    return UnstableDocument(
+        **{name: getattr(field, name) for name in UnstableDocument.__struct_fields__}
     )
 
 
@@ -368,6 +237,7 @@ def _divergence(judged: Judged) -> DivergenceDocument:
         handover=divergence.handover,
         explanation=sentence(divergence),
         known=judged.known,
+        unstable=judged.unstable,
     )
 
 

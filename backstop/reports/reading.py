@@ -10,14 +10,10 @@ from typing import Final
 
 from backstop.core.baseline import BaselineUse
 from backstop.core.divergence import Divergence, Half, Kind, Reason
+from backstop.core.stability import UnstableField
 from backstop.core.verdict import AgentVerdict, Coverage, Decision, Judged, LedgerFacts, Verdict
-from backstop.reports.document import (
-    AgentDocument,
-    CallDocument,
-    DivergenceDocument,
-    VerdictDocument,
-    VerdictFault,
-)
+from backstop.reports.document import VerdictFault
+from backstop.reports.form import AgentDocument, CallDocument, DivergenceDocument, VerdictDocument
 
 _ADDED: Final = "this change accepts findings itself, by "
 
@@ -55,6 +51,7 @@ def _agent(agent: AgentDocument) -> AgentVerdict:
             runs_total=coverage.runs_total,
             steps_total=coverage.steps_total,
             steps_assumed=coverage.steps_assumed,
+            steps_lost=coverage.steps_lost,
             drift=coverage.drift,
             drifted={name: tuple(parts) for name, parts in coverage.drifted.items()},
             not_replayable={one.run: one.reason for one in coverage.not_replayable},
@@ -69,6 +66,11 @@ def _agent(agent: AgentDocument) -> AgentVerdict:
         baseline=None
         if baseline is None
         else BaselineUse(**{name: getattr(baseline, name) for name in baseline.__struct_fields__}),
+        replays=agent.replays,
+        unstable=tuple(
+            UnstableField(**{name: getattr(one, name) for name in one.__struct_fields__})
+            for one in agent.unstable
+        ),
     )
 
 
@@ -93,6 +95,7 @@ def _judged(told: DivergenceDocument) -> Judged:
         pre_existing=told.pre_existing,
         waiver=told.waiver,
         known=told.known,
+        unstable=told.unstable,
     )
 
 

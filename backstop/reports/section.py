@@ -12,6 +12,7 @@ from backstop.core.divergence import Divergence, Half, Kind
 from backstop.core.verdict import AgentVerdict, Decision, Judged
 from backstop.reports.accepted import known_line, to_mend
 from backstop.reports.context import CommentContext
+from backstop.reports.covered import covered, drift
 from backstop.reports.escape import code
 from backstop.reports.explain import anchor, at, count_of, remedy, rule, sentence
 from backstop.reports.markdown import (
@@ -27,6 +28,7 @@ from backstop.reports.markdown import (
     size,
     table,
 )
+from backstop.reports.unsteady import unsteady
 
 MARKS: Final[Mapping[Decision, str]] = {
     Decision.PASS: "✅",
@@ -49,6 +51,7 @@ _TEMPERS: Final = (
     ("known of the baseline", "there when Backstop was adopted"),
     ("waived", "accepted for a time"),
     ("assumed", "after an answer that the record cannot vouch for"),
+    ("unstable", "each replay of this version comes out otherwise there"),
 )
 
 
@@ -88,7 +91,7 @@ class Section:
     def after(self) -> str:
         """What stands below the findings: coverage, notes, the ledger."""
         agent, spelling = self.agent, spelling_of(self.context)
-        notes = _lines(agent.notes, spelling)
+        notes = [*_lines(unsteady(agent), spelling), *_lines(agent.notes, spelling)]
         lines = [*_coverage(agent, spelling), *to_mend(agent, spelling), *notes]
         ledger = self._ledger(spelling)
         return f"{bullets(lines)}\n\n{ledger}" if lines else ledger
@@ -103,7 +106,7 @@ class Section:
         if agent.neutral:
             return f"🌱 {spelling_of(self.context).name(agent.agent)}: new"
         name = spelling_of(self.context).name(agent.agent)
-        if agent.decision is Decision.PASS and live_of(agent, self.context):
+        if agent.decision is Decision.PASS and warns(agent):
             return f"⚠️ {name}: pass with warnings"
         return f"{MARKS[agent.decision]} {name}: {WORDS[agent.decision]}"
 
@@ -166,6 +169,11 @@ def live_of(agent: AgentVerdict, context: CommentContext) -> list[Judged]:
     return sorted(live, key=lambda judged: judged.divergence.kind not in context.fail_on)
 
 
+def warns(agent: AgentVerdict) -> bool:
+    """Is there something to look at, although nothing may block?"""
+    return bool(agent.unstable) or any(tempered(one) is None for one in agent.judged)
+
+
 def tempered(judged: Judged) -> str | None:
     """Why a finding does not count, in a word or two; None where it does."""
     if judged.pre_existing:
@@ -174,7 +182,9 @@ def tempered(judged: Judged) -> str | None:
         return "known of the baseline"
     if judged.waiver is not None:
         return "waived"
-    return "assumed" if judged.divergence.assumed else None
+    if judged.divergence.assumed:
+        return "assumed"
+    return "unstable" if judged.unstable else None
 
 
 def spelling_of(context: CommentContext) -> Spelling:
@@ -216,10 +226,9 @@ def _lines(lines: Sequence[str], spelling: Spelling) -> list[str]:
 def _coverage(agent: AgentVerdict, spelling: Spelling) -> list[str]:
     coverage = agent.coverage
     lines: list[str] = []
-    if coverage.steps_assumed or coverage.drift != "none":
+    if coverage.steps_total:
         lines.append(
-            f"{count_of(coverage.steps_total, 'step')} replayed, {coverage.steps_assumed:,} of "
-            f"them assumed; the requests of the record: {spelling.words(coverage.drift)}"
+            f"Covered: **{covered(coverage)}**; request drift: {spelling.words(drift(coverage))}"
         )
     asked = (
         f"{spelling.name(name)} is asked otherwise: "

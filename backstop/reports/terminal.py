@@ -19,9 +19,11 @@ from rich.text import Text
 from backstop.core.divergence import Divergence, Half, Kind
 from backstop.core.verdict import AgentVerdict, Decision, Judged, Verdict
 from backstop.core.waivers import WaiverUse
+from backstop.reports.covered import covered, drift
 from backstop.reports.document import digest_of
 from backstop.reports.escape import plain
 from backstop.reports.explain import at, count_of, rule, sentence
+from backstop.reports.unsteady import unsteady
 
 WIDTH: Final = 80
 _VALUE: Final = 120
@@ -39,6 +41,7 @@ _OTHERS: Final[Mapping[str, tuple[str, str]]] = {
     "waived": ("finding", "waived"),
     "pre_existing": ("finding", "pre-existing"),
     "known": ("finding", "known of the baseline"),
+    "unstable": ("finding", "unstable"),
 }
 """Noun and predicate of what the table of counts leaves out."""
 _HEADLINES: Final[Mapping[Decision, str]] = {
@@ -110,7 +113,8 @@ def _agent(console: Console, agent: AgentVerdict) -> None:
     if (more := len(shown) - _MAX_CARDS) > 0:
         console.print(f"... and {more} more; --format json shows all of them")
     console.print(_counts(agent))
-    for line in (*_also(agent), *agent.why, *agent.notes, *_to_mend(agent)):
+    said = (*_also(agent), *agent.why, *unsteady(agent), *agent.notes, *_to_mend(agent))
+    for line in said:
         console.print(Text(f"- {plain(line, limit=_SENTENCE)}"))
 
 
@@ -157,8 +161,8 @@ def _to_mend(agent: AgentVerdict) -> Iterator[str]:
 def _coverage(agent: AgentVerdict) -> Iterator[str]:
     coverage = agent.coverage
     if coverage.steps_total:
-        assumed = f", assumed: {coverage.steps_assumed}" if coverage.steps_assumed else ""
-        yield f"steps replayed: {coverage.steps_total}{assumed}; request drift: {coverage.drift}"
+        yield f"covered: {covered(coverage)}"
+        yield f"request drift: {plain(drift(coverage), limit=_SENTENCE)}"
     for name, parts in sorted(coverage.drifted.items()):
         yield plain(f"drifted: {name} ({', '.join(parts)})", limit=_SENTENCE)
 
@@ -222,6 +226,8 @@ def _value(path: str, side: Half) -> str:
 def _tempers(judged: Judged) -> Iterator[str]:
     if judged.divergence.assumed:
         yield "assumed: it follows an answer that the record cannot vouch for; it does not block"
+    if judged.unstable:
+        yield "unstable: each replay of this version comes out otherwise there; it does not block"
     if judged.divergence.handover:
         yield "only a version that takes the open run over shows it, not a replay from its start"
     if judged.divergence.in_doubt:
@@ -254,7 +260,7 @@ def _closing(console: Console, verdict: Verdict) -> None:
     decision = verdict.decision
     # What is known has no card to look at.
     warned = decision is Decision.PASS and any(
-        not one.known for agent in verdict.agents for one in agent.judged
+        agent.unstable or not all(one.known for one in agent.judged) for agent in verdict.agents
     )
     compared = any(agent.coverage.runs_compared for agent in verdict.agents)
     todo = _UNTRIED if decision is Decision.PASS and not compared else _NEXT[decision]

@@ -19,6 +19,7 @@ from tests.verdicts import (
     INCONCLUSIVE,
     PASSED,
     RELABELLED,
+    UNSTABLE,
     WARNED,
     agent_verdict,
 )
@@ -108,6 +109,7 @@ SCENES: Final = {
     "bootstrap": render_comment(FIRST, CONTEXT),
     "several": render_comment(SEVERAL, UNTOUCHED),
     "accepted": render_comment(ACCEPTED, CONTEXT),
+    "unstable": render_comment(UNSTABLE, CONTEXT),
     "strict": render_comment(BLOCKED, replace(CONTEXT, fail_on=frozenset(Kind))),
     "attacked": render_comment(ATTACKED, CONTEXT),
     "thousands": render_comment(THOUSANDS, CONTEXT),

@@ -12,14 +12,8 @@ import pytest
 
 from backstop.core.verdict import Verdict
 from backstop.errors import BackstopError
-from backstop.reports.document import (
-    VerdictDocument,
-    digest_of,
-    document,
-    json_schema,
-    read,
-    render_json,
-)
+from backstop.reports.document import digest_of, document, json_schema, read, render_json
+from backstop.reports.form import VerdictDocument
 from tests.verdicts import (
     ACCEPTED,
     ATTACKED,

@@ -10,7 +10,8 @@ import pytest
 from backstop.core.literal import literal
 from backstop.core.verdict import Verdict
 from backstop.reports.context import CommentContext
-from backstop.reports.document import VerdictDocument, VerdictFault, digest_of, document, read
+from backstop.reports.document import VerdictFault, digest_of, document, read
+from backstop.reports.form import VerdictDocument
 from backstop.reports.masking import HIDDEN, OF, masked
 from backstop.reports.reading import verdict_of
 from backstop.reports.summary import render_summary
