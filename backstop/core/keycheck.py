@@ -11,12 +11,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from backstop.core.canon import NotCanonical, parse
+from backstop.core.canon import NotCanonical
 from backstop.core.declaration import Declaration, Namespace
 from backstop.core.erasure import is_erased
 from backstop.core.events import CallBlocked, EffectClaimed, Event, Header, ToolRead
 from backstop.core.identity import Identified, identify, identify_read
 from backstop.core.intents import Intent
+from backstop.core.strict import strict
 from backstop.errors import IdentityError
 
 
@@ -123,7 +124,7 @@ def _false(
 def _identified(
     raw: msgspec.Raw, declaration: Declaration, owner: Namespace, *, run: str, step: str
 ) -> Identified:
-    arguments = parse(bytes(raw))
+    arguments = strict(bytes(raw))
     if not isinstance(arguments, dict):
         raise IdentityError(f"the arguments of {declaration.tool} are no JSON object")
     how = identify if declaration.effect else identify_read

@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from backstop.core.canon import Json, NotCanonical, canonical, parse
+from backstop.core.canon import Json, NotCanonical, canonical
 from backstop.core.spelling import MAX_DIGITS
+from backstop.core.strict import strict
 
 _PLAIN: Final = frozenset({str, int, bool, type(None)})
 _NAMES: Final = frozenset({str})
@@ -34,7 +35,7 @@ def spelled(value: object) -> tuple[str, Json]:
     if text is not None and type(value) is dict:
         return text, {name: value[name] for name in sorted(value)}
     text = canonical(value)
-    return text, parse(text)
+    return text, strict(text.encode())
 
 
 def spelled_members(members: Mapping[str, object]) -> tuple[str, dict[str, Json]]:

@@ -24,6 +24,7 @@ from backstop.core.events import (
 )
 from backstop.core.history import EFFECT_KINDS
 from backstop.core.lines import MAX_LINE, Lines
+from backstop.core.strict import strict
 from backstop.errors import LedgerError
 
 # A decoder of one kind would take a line without any tag for it; one of two kinds does not.
@@ -354,7 +355,7 @@ def open_event(line: bytes, *, name: str, number: int) -> Event:
 def strictly(line: bytes, *, name: str, number: int) -> None:
     """Put a line through the strict parser. Raises `LedgerError` (ledger-format)."""
     try:
-        canon.parse(line)
+        strict(line)
     except canon.NotCanonical as exc:
         reason = str(exc).removeprefix("not JSON: ")
         raise LedgerError(

@@ -1,19 +1,22 @@
-"""What is taken a short way comes out as by the long way: canonical text, coercion, keys."""
+"""What is taken a short way comes out as by the long way: text, reading, coercion, keys."""
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from backstop.core.canon import CANON_VERSION, Json, NotCanonical, canonical, digest, parse
 from backstop.core.coercion import coerce, left_alone
 from backstop.core.declaration import Declaration, Namespace
 from backstop.core.identity import identify
+from backstop.core.literal import literal, written
 from backstop.core.plain import spelled, text_of
+from backstop.core.strict import strict
 from tests.property.strategies import (
     arguments,
     coercible,
@@ -23,6 +26,38 @@ from tests.property.strategies import (
     schemas,
 )
 
+BITS = st.sampled_from(
+    [
+        *("{", "}", "[", "]", ":", ",", " ", '"', '"a"', '"a":', '"a" :', "1", "-0", "2.50", "1e5"),
+        *("1E400", "1e-400", "NaN", "null", "true", '"\\u0022:"', '"\\u0061":', '"\\ud800"'),
+        *('"\\u003a"', '"\u00e9":', '"e\u0301":', '"\\u00e9":', '"\\":"', "\ufeff", "\x00"),
+        *("0.1", "123456789012345678901", "12.0", '{"a":1,"a":2}', '{"a":{"b":1},"a":3}'),
+    ]
+)
+NAMED = ['"a":', '"a" :', '"\\u0061":', '"b":', '"\\"":', '"\\u0022":', '"\u00e9":', '"e\u0301":']
+LEAVES = [
+    "1",
+    "2.50",
+    "-0.0",
+    "1e3",
+    "1E400",
+    "5e-324",
+    "null",
+    '"x"',
+    '"\\":"',
+    '"\\u003a"',
+    '"\u00e9"',
+]
+NESTED = st.recursive(
+    st.sampled_from(LEAVES),
+    lambda below: (
+        st.lists(below, max_size=3).map(lambda items: f"[{', '.join(items)}]")
+        | st.lists(st.tuples(st.sampled_from(NAMED), below).map(" ".join), max_size=3).map(
+            lambda members: f"{{{','.join(members)}}}"
+        )
+    ),
+    max_leaves=8,
+)
 ANY_TEXT = st.text(st.characters(max_codepoint=0x17F), max_size=12)
 
 
@@ -38,6 +73,47 @@ def test_what_is_spelled_is_the_text_and_what_the_text_says(value: Json) -> None
 def test_what_is_flat_has_one_text_by_the_short_way_and_the_long(value: dict[str, Any]) -> None:
     assert text_of(value) == canonical(value)
     assert spelled(value) == (canonical(value), parse(canonical(value)))
+
+
+def _read(reading: Any, data: bytes) -> Any:
+    try:
+        value = reading(data)
+    except NotCanonical as refused:
+        return str(refused), refused.slug
+    return value, literal(value)
+
+
+@given(NESTED | st.lists(BITS, max_size=12).map("".join) | st.text(max_size=12))
+@example('{"a":1,"a":2}')
+@example('{"\u00e9":1,"e\u0301":2}')
+@example('{"\\":":1,"a" :1,"a":2}')
+@example('{"a":"\\u0022:","a":2}')
+@example('{"a":"\\u003a\\"\\u003a","a":2}')
+def test_whatever_is_read_strictly_is_read_alike_or_refused_alike(text: str) -> None:
+    data = text.encode(errors="surrogatepass")
+    assert _read(strict, data) == _read(parse, data)
+
+
+@given(json_values, st.booleans(), st.sampled_from([None, (",", ":"), (" , ", " : ")]))
+def test_json_of_any_writer_is_read_alike(
+    value: Json, ascii_only: bool, separators: tuple[str, str] | None
+) -> None:
+    plain = json.loads(canonical(value))
+    data = json.dumps(plain, ensure_ascii=ascii_only, separators=separators).encode()
+    assert _read(strict, data) == _read(parse, data)
+    assert literal(parse(data)).encode() == written(parse(data))
+
+
+@pytest.mark.parametrize("digits", [3999, 4000, 4001, 5000])
+def test_numbers_without_end_are_refused_by_the_short_way_too(digits: int) -> None:
+    for text in (f"[{'7' * digits}]", f'"{"7" * digits}"', f"[0.{'7' * digits}]"):
+        assert _read(strict, text.encode()) == _read(parse, text.encode())
+
+
+@pytest.mark.parametrize("deep", [100, 101])
+def test_what_is_nested_too_deep_is_refused_by_the_short_way_too(deep: int) -> None:
+    data = b"[" * deep + b"]" * deep
+    assert _read(strict, data) == _read(parse, data)
 
 
 def test_every_sign_of_ascii_is_written_alike_by_the_short_way_and_the_long() -> None:
