@@ -15,6 +15,14 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from backstop.core.effectgate import (
+    Frozen,
+    LeaseLost,
+    PastHorizon,
+    Precondition,
+    StaleEpoch,
+    Unverified,
+)
 from backstop.core.events import (
     NOTHING,
     EffectClaimed,
@@ -38,12 +46,17 @@ class Clock(Protocol):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The exclusive right to run one effect: who holds it, and under which fence."""
+    """The exclusive right to run one effect: who holds it, and under which fence.
+
+    `override` is what makes it another than the effect that went out under the key before, where
+    the store said so itself: that one was taken back.
+    """
 
     run: str
     key: str
     owner: str
     fence: int
+    override: str | None = None
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,14 +108,29 @@ class InDoubt:
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
-    """The key is taken by a call with other arguments: those, as canonical JSON."""
+    """The key is taken by a call with other arguments: those, as canonical JSON.
+
+    `compensate` says that it went out, that trust in it broke, and that it is to be taken back.
+    """
 
     fingerprint: str
     args: msgspec.Raw
+    compensate: bool = False
 
 
-Answer: TypeAlias = Recorded | Refused | Held | InDoubt | Conflict
-"""What a store says instead of granting a claim."""
+Answer: TypeAlias = (
+    Recorded
+    | Refused
+    | Held
+    | InDoubt
+    | Conflict
+    | Frozen
+    | StaleEpoch
+    | PastHorizon
+    | Unverified
+    | LeaseLost
+)
+"""What is said instead of granting a claim; the last five are what the mesh withholds."""
 
 Settlement: TypeAlias = EffectCommitted | EffectFailed | EffectInDoubt | EffectResolved
 
@@ -133,7 +161,9 @@ class LedgerStore(Protocol):
         """
         ...
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         """Take the right to run `intent`, or say why not; `at` and `fence` are set here.
 
         A claim whose owner is gone, or whose lease is over where nobody can see its owner,
@@ -197,6 +227,17 @@ class Records(LedgerStore, Custody, Protocol):
 
 
 class Stamped(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class Judge(Protocol):
+    """Knows the verdicts of a mesh."""
+
+    def judge(self, intent: EffectClaimed) -> Precondition | Unverified:
+        """What a claim on `intent` must come with, as judged now; or why it may not be made.
+
+        Raises `BackstopError` if nobody can tell.
+        """
+        ...
+
+
     """An event on its way out of a store. All stamps of a ledger, sorted, are its order.
 
     `stamp` never falls along cause and effect; `tie` tells equal stamps apart, the same way at

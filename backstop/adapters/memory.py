@@ -10,10 +10,21 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from backstop.adapters.gating import (
+    Leased,
+    check_lease,
+    claimed_override,
+    event_of_break,
+    gated_ruling,
+    leasing,
+    released,
+    ruled_upon,
+)
 from backstop.adapters.records import (
     Doubtful,
     Granted,
     Record,
+    Ruling,
     check_owner,
     concerns,
     ruling,
@@ -22,6 +33,17 @@ from backstop.adapters.records import (
     undecided,
 )
 from backstop.core.canon import CANON_VERSION
+from backstop.core.effectgate import (
+    Control,
+    Lease,
+    Precondition,
+    Reach,
+    Times,
+    broken,
+    thawed,
+    withheld,
+)
+from backstop.core.effecttrust import Gated, Ruled, trust_in
 from backstop.core.events import (
     FORMAT,
     CursorAdvanced,
@@ -33,11 +55,14 @@ from backstop.core.events import (
 from backstop.core.header import merged
 from backstop.core.lifecycle import Phase, move_of
 from backstop.core.sealing import encode
+from backstop.core.trustbreak import TrustBreak
 from backstop.errors import BackstopError
+from backstop.meshports import OutEffect
 from backstop.ports import (
     Answer,
     Claim,
     Clock,
+    Held,
     Liveness,
     Settlement,
     Stamped,
@@ -58,11 +83,16 @@ SEEN: Final[Mapping[bool | None, Liveness]] = {
 """What it means of an owner to be alive, not alive, or out of sight."""
 
 
+LINES: Final = 1_000_000
+"""How many events a store in memory holds, unless it is told otherwise."""
+
+
 class MemoryStore:
-    """A `LedgerStore` that forgets at the end of the process.
+    """A `MeshStore` that forgets at the end of the process.
 
     `is_alive` tells whether the owner of a claim still runs, None if nobody can see; by default
-    owners live as long as the store.
+    owners live as long as the store. One that holds `limit` events forgets none: it begins
+    nothing more (``store-full``), and what is under way may still be settled.
     """
 
     blocking: ClassVar[bool] = False
@@ -73,6 +103,7 @@ class MemoryStore:
         clock: Clock,
         is_alive: Callable[[str], bool | None] = lambda _: True,
         header: Header | None = None,
+        limit: int = LINES,
     ) -> None:
         self.header = header or Header(format=FORMAT, agent="", canon=CANON_VERSION)
         self._clock = clock
@@ -83,6 +114,10 @@ class MemoryStore:
         self._claimed_in: dict[tuple[str, str], dict[str, None]] = {}
         self._latest = datetime.min.replace(tzinfo=UTC)
         self._lock = RLock()
+        self._limit = limit
+        self._control = Control()
+        self._gated: dict[str, Gated] = {}
+        self._leases: dict[str, Leased] = {}
 
     def register(self, header: Header) -> None:
         """Take in what a process that is going to write knows about its tools."""
@@ -97,6 +132,7 @@ class MemoryStore:
                 slug="illegal-move",
             )
         with self._lock:
+            self._check_room()
             if isinstance(event, CursorAdvanced):
                 self._check_cursor(event)
             name = once(event)
@@ -107,24 +143,51 @@ class MemoryStore:
             self._write(event)
             return True
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         """Take the right to run `intent`, or say why not."""
         with self._lock:
+            if precondition is not None:
+                now = self._clock.now().astimezone(UTC)
+                times = Times(now=now.timestamp(), seen=self._latest.timestamp())
+                self._latest = max(self._latest, now)
+                fence = self._leased(precondition.lease).fence
+                if why := withheld(self._control, precondition, times, fence=fence):
+                    return why
             while True:
-                record = self._records.get(intent.key)
-                ruled = ruling(
-                    record, intent, owner=partial(self._owner, record), now=self._seconds
-                )
+                ruled, gated = self._ruled(intent, precondition)
+                if isinstance(ruled, Granted):
+                    self._check_room()
+                if gated is not None:
+                    self._gated[intent.key] = gated
                 match ruled:
                     case Granted(event=event, record=after):
                         self._keep(after, event)
                         return Claim(
-                            run=event.run, key=event.key, owner=event.owner, fence=event.fence
+                            run=event.run,
+                            key=event.key,
+                            owner=event.owner,
+                            fence=event.fence,
+                            override=claimed_override(ruled, intent),
                         )
                     case Doubtful(event=event, record=after):
                         self._keep(after, event)
                     case answer:
                         return answer
+
+    def _ruled(
+        self, intent: EffectClaimed, asked: Precondition | None
+    ) -> tuple[Ruling, Gated | None]:
+        record = self._records.get(intent.key)
+        owner = partial(self._owner, record)
+        if asked is None:
+            return ruling(record, intent, owner=owner, now=self._seconds), None
+        gated = self._gated.get(intent.key)
+        passed = gated_ruling(
+            record, gated, intent, asked, self._control, owner=owner, now=self._seconds
+        )
+        return passed.ruled, passed.gated
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         """Say what became of an effect."""
@@ -159,6 +222,91 @@ class MemoryStore:
         for number, event in enumerate(self.read()):
             if event.at <= last:
                 yield Stamped(stamp=number, tie="", line=encode(event))
+
+    def control(self) -> Control:
+        """The control state."""
+        return self._control
+
+    def break_trust(self, found: TrustBreak, *, run: str, reach: Sequence[Reach]) -> Control:
+        """Put a break on record, freeze what it reaches, and begin an epoch; also in a full store.
+
+        What is bad must be said wherever it can be.
+        """
+        with self._lock:
+            control, one = broken(self._control, found, run=run, reach=reach)
+            if control is not self._control:
+                self._control = control
+                self._write(event_of_break(one))
+            return control
+
+    def out(self, run: str | None = None) -> Iterator[OutEffect]:
+        """The effects of a run, or of all, that passed the gate, oldest first."""
+        with self._lock:
+            now, control = self._seconds(), self._control
+            found = [(self._records[key], gated) for key, gated in self._gated.items()]
+            found.sort(key=lambda pair: pair[0].since)
+            return iter(
+                [
+                    OutEffect(
+                        standing=standing(record, owner=self._owner(record), now=now),
+                        gated=gated,
+                        trust=trust_in(gated, control),
+                    )
+                    for record, gated in found
+                    if run in {None, record.claimed.run}
+                ]
+            )
+
+    def lease(
+        self, run: str, holder: str, *, lease_s: float, held: Lease | None = None
+    ) -> Lease | Held:
+        """Take the right to recover a run, or go on with the one `held`."""
+        with self._lock:
+            known = self._leases.get(run, Leased())
+            now = self._seconds()
+            after = leasing(known, holder, lease_s=lease_s, held=held, now=now)
+            if isinstance(after, Held):
+                return after
+            self._leases[run] = after
+            return Lease(run=run, holder=holder, fence=after.fence)
+
+    def rule(self, ruled: Sequence[Ruled], *, lease: Lease | None) -> None:
+        """Say what becomes of effects in which trust broke: of all of them, or of none."""
+        with self._lock:
+            if lease is not None:
+                check_lease(lease, self._leased(lease).fence)
+            self._gated |= {
+                one.key: ruled_upon(
+                    self._gated.get(one.key), one, self._control, lease=lease is not None
+                )
+                for one in ruled
+            }
+
+    def thaw(self, reach: Sequence[Reach], *, lease: Lease, epoch: int) -> bool:
+        """Let go of what was frozen up to `epoch`, unless trust broke since."""
+        with self._lock:
+            check_lease(lease, self._leased(lease).fence)
+            control = thawed(self._control, reach, epoch=epoch)
+            self._control = control or self._control
+            return control is not None
+
+    def release(self, lease: Lease) -> None:
+        """Give the right to recover a run back."""
+        with self._lock:
+            after = released(self._leased(lease), lease)
+            if after is not None:
+                self._leases[lease.run] = after
+
+    def _leased(self, lease: Lease | None) -> Leased:
+        return Leased() if lease is None else self._leases.get(lease.run, Leased())
+
+    def _check_room(self) -> None:
+        if len(self._events) >= self._limit:
+            raise BackstopError(
+                f"memory: holds {self._limit} events, and forgets none of them: nothing more is "
+                "begun; use sqlite:/// or firestore://",
+                slug="store-full",
+            )
 
     def _owner(self, record: Record | None) -> Liveness:
         alive = record is not None and self._is_alive(record.claimed.owner)

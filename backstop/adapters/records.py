@@ -91,7 +91,9 @@ def ruling(
 ) -> Ruling:
     """What a store has to do with a claim on `intent`. `owner` is that of the claim in force."""
     if record is None:
-        return _granted(None, intent)
+        return granted_anew(None, intent)
+    if record.done is not None:
+        intent = of_the_life_after(record, intent)
     if record.claimed.fingerprint != intent.fingerprint and not _is_free(record):
         return Conflict(fingerprint=record.claimed.fingerprint, args=record.claimed.args)
     if record.done is not None and _asked_before(record, intent.override):
@@ -108,7 +110,22 @@ def ruling(
         case Phase.REOPENED if not _is_recognised(record, intent, now):
             return _doubtful(record, "its provider cannot be relied on to know our key any more")
         case _:
-            return _granted(record, intent)
+            return granted_anew(record, intent)
+
+
+COMPENSATED: Final = "$compensated"
+"""The override of what is done once more, since the one before was taken back: how that was."""
+
+
+_AFTER_IT: Final = f'{{"{COMPENSATED}":'
+
+
+def of_the_life_after(record: Record, intent: EffectClaimed) -> EffectClaimed:
+    """The claim as it is meant where what went out before was taken back: nobody asks for that."""
+    said = record.claimed.override
+    if said is None or intent.override is not None or not said.startswith(_AFTER_IT):
+        return intent
+    return msgspec.structs.replace(intent, override=said)
 
 
 def _is_free(record: Record) -> bool:
@@ -149,7 +166,8 @@ def _asked_before(record: Record, override: str | None) -> bool:
     )
 
 
-def _granted(record: Record | None, intent: EffectClaimed) -> Granted:
+def granted_anew(record: Record | None, intent: EffectClaimed) -> Granted:
+    """The claim that may be written over `record`, whoever decided that it may."""
     life = UNBORN if record is None else record.life
     move = Move.REPEAT if repeats(intent, life.phase) else Move.CLAIM
     event = msgspec.structs.replace(intent, fence=life.fence + 1)

@@ -24,6 +24,9 @@ NOTHING: Final = msgspec.Raw(b"null")
 RECORDED: Final = "recorded"
 """How a call was answered that is decided: with what is on record of it."""
 
+WITHHELD: Final = "withheld"
+"""How a call was answered whose effect the mesh lets nobody make: nothing was done."""
+
 BY_AGENT: Final = "agent"
 """Who blocked a call that the agent itself answered, or holds until a person confirms it."""
 
@@ -310,8 +313,8 @@ class EffectFenced(_Event, frozen=True, tag="effect_fenced"):
 class CallAnswered(_Event, frozen=True, tag="answered"):
     """What the guard did instead of a call: ``recorded``, ``held``, ``in_doubt``, ``conflict``.
 
-    A guard that only observes says ``observed_recorded`` and so on: what it would have done.
-    The tool ran all the same.
+    ``withheld`` is what the mesh does not let out. A guard that only observes says
+    ``observed_recorded`` and so on: what it would have done. The tool ran all the same.
     """
 
     step: str

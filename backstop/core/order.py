@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from backstop.core.events import (
+    WITHHELD,
     AttemptEnded,
     AttemptStarted,
     CallAnswered,
@@ -31,7 +32,7 @@ from backstop.core.events import (
 
 _STATUSES = frozenset({"complete", "failed", "abandoned"})
 _OUTCOMES = frozenset({"done", "held", "error"})
-_ANSWERS = frozenset({"recorded", "held", "in_doubt", "conflict"})
+_ANSWERS = frozenset({"recorded", "held", "in_doubt", "conflict", WITHHELD})
 _ANSWERS |= {f"observed_{how}" for how in _ANSWERS}
 
 

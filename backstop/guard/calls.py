@@ -12,6 +12,7 @@ import msgspec
 from backstop.adk.flow import CONFIRM
 from backstop.core.canon import NotCanonical, canonical
 from backstop.core.declaration import Declaration, Namespace
+from backstop.core.effectgate import Frozen, LeaseLost, PastHorizon, StaleEpoch, Unverified
 from backstop.core.events import CallBlocked, EffectClaimed, Failure, ToolRead
 from backstop.core.identity import Identified, identify, identify_read
 from backstop.core.redaction import NO_KEY, NoRedactionKey, Redaction
@@ -205,6 +206,8 @@ def unfinished(answer: Answer, call: Call) -> str | None:
     """Why the cursor may not pass this call; None if it is decided."""
     match answer:
         case Held() | InDoubt():
+            return undecided(call)
+        case Frozen() | StaleEpoch() | PastHorizon() | Unverified() | LeaseLost():
             return undecided(call)
         case _:
             return None

@@ -13,6 +13,11 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, assert_never
 
 import msgspec
 
+from backstop.core.effectgate import Frozen as _Frozen
+from backstop.core.effectgate import LeaseLost as _LeaseLost
+from backstop.core.effectgate import PastHorizon as _PastHorizon
+from backstop.core.effectgate import StaleEpoch as _StaleEpoch
+from backstop.core.effectgate import Unverified as _Unverified
 from backstop.ports import Answer as _Answer
 from backstop.ports import Conflict as _Conflict
 from backstop.ports import Held as _Held
@@ -46,6 +51,13 @@ class Conflict(TypedDict):
     done: dict[str, Any]
 
 
+class Withheld(TypedDict):
+    """What it rests on is not verified now: nothing was done. Once it is, the call may be made."""
+
+    backstop: Literal["frozen", "stale_epoch", "past_horizon", "unverified", "lease_lost"]
+    reason: str
+
+
 class Failed(TypedDict):
     """It failed for good, now or before: it certainly did not happen, and is not tried again."""
 
@@ -60,7 +72,7 @@ class Refused(TypedDict):
     reason: str
 
 
-Told: TypeAlias = Held | InDoubt | Conflict | Failed | Refused
+Told: TypeAlias = Held | InDoubt | Conflict | Withheld | Failed | Refused
 """Everything that an agent may be told in place of a result."""
 
 
@@ -78,14 +90,41 @@ def told(answer: _Answer) -> Any:  # noqa: ANN401 - a tool's result
             return Held(backstop="held", reason=f"{owner} is at it; nothing was done")
         case _InDoubt(reason=reason):
             return InDoubt(backstop="in_doubt", reason=reason)
-        case _Conflict(args=args):
+        case _Conflict(args=args, compensate=compensate):
+            to_be = "; what was done is to be taken back first" if compensate else ""
             return Conflict(
                 backstop="conflict",
-                reason="done before with other arguments",
+                reason=f"done before with other arguments{to_be}",
                 done=msgspec.json.decode(args),
             )
+        case _Frozen() | _StaleEpoch() | _PastHorizon() | _Unverified() | _LeaseLost():
+            return _withheld(answer)
         case never:  # pragma: no cover - the union is closed
             assert_never(never)
+
+
+def _withheld(
+    answer: _Frozen | _StaleEpoch | _PastHorizon | _Unverified | _LeaseLost,
+) -> Withheld:
+    match answer:
+        case _Frozen(broken=broken, reason=reason):
+            why = f"frozen by trust break {broken} ({reason}) until what it reached is recovered"
+            return Withheld(backstop="frozen", reason=f"{why}; nothing was done")
+        case _StaleEpoch(judged=judged, epoch=epoch):
+            why = f"trust broke since this was judged (epoch {judged} against {epoch})"
+            return Withheld(backstop="stale_epoch", reason=f"{why}; nothing was done")
+        case _PastHorizon(now=now, seen=seen) if now < seen:
+            why = "the clock was turned back, so nobody can tell whether its evidence is fresh"
+            return Withheld(backstop="past_horizon", reason=f"{why}; nothing was done")
+        case _PastHorizon():
+            why = "the evidence that it rests on is past its time"
+            return Withheld(backstop="past_horizon", reason=f"{why}; nothing was done")
+        case _Unverified(state=state, reason=reason, culprit=culprit):
+            why = f"what it rests on is {state}: {reason}" + (f" at {culprit}" if culprit else "")
+            return Withheld(backstop="unverified", reason=f"{why}; nothing was done")
+        case _LeaseLost():
+            why = "another worker recovers this run"
+            return Withheld(backstop="lease_lost", reason=f"{why}; nothing was done")
 
 
 def refused(why: str) -> Refused:

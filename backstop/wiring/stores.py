@@ -11,12 +11,13 @@ from backstop.adapters.sqlite.file import Durability
 from backstop.clock import SystemClock
 from backstop.core.events import Header
 from backstop.errors import ConfigError, MissingExtra
-from backstop.ports import Clock, Store
+from backstop.meshports import MeshStore
+from backstop.ports import Clock
 
 _FORMS: Final = "sqlite:///FILE, firestore://PROJECT/DATABASE/COLLECTION or memory:"
 
 
-def open_store(url: str, *, header: Header, clock: Clock | None = None) -> Store:
+def open_store(url: str, *, header: Header, clock: Clock | None = None) -> MeshStore:
     """The store at `url`, ready for a process that writes: it registers what `header` says.
 
     Raises `ConfigError` (``store-url``) for a URL of no store, and what the store raises that
@@ -25,7 +26,7 @@ def open_store(url: str, *, header: Header, clock: Clock | None = None) -> Store
     return _opened(url, header, header.agent, clock or SystemClock())
 
 
-def find_store(url: str, *, agent: str, clock: Clock | None = None) -> Store:
+def find_store(url: str, *, agent: str, clock: Clock | None = None) -> MeshStore:
     """The store at `url` as it stands, for a person who lists, resolves or pulls.
 
     Raises as `open_store` does, and `BackstopError` (``store-missing``) where `agent` has
@@ -34,7 +35,7 @@ def find_store(url: str, *, agent: str, clock: Clock | None = None) -> Store:
     return _opened(url, None, agent, clock or SystemClock())
 
 
-def _opened(url: str, header: Header | None, agent: str, clock: Clock) -> Store:
+def _opened(url: str, header: Header | None, agent: str, clock: Clock) -> MeshStore:
     parts = urlsplit(url)
     match parts.scheme:
         case "sqlite":

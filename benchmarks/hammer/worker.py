@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from backstop.core.effectgate import Precondition
 from backstop.core.events import CursorAdvanced, EffectClaimed, Event, Header
 from backstop.errors import BackstopError
 from backstop.guard.claims.capability import (
@@ -114,10 +115,12 @@ class Watched:
         """As the store does."""
         return self.inner.append(event)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         """With a point before, and one after."""
         self.chaos.point("before claim")
-        answer = self.inner.claim(intent)
+        answer = self.inner.claim(intent, precondition)
         self.chaos.point("after claim")
         return answer
 

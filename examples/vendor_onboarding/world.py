@@ -21,6 +21,7 @@ from google.genai import types
 
 from backstop import ports
 from backstop.adapters.memory import MemoryStore
+from backstop.core.effectgate import Precondition
 from backstop.core.events import (
     EffectClaimed,
     EffectCommitted,
@@ -90,10 +91,12 @@ class Mortal:
         self._live()
         return self._store.append(event)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         """Claim, unless the worker dies before it, or right after."""
         self._die_if(Incident.DIED_BEFORE_CLAIM)
-        answer = self._store.claim(intent)
+        answer = self._store.claim(intent, precondition)
         self._die_if(Incident.DIED_AFTER_CLAIM)
         return answer
 

@@ -30,6 +30,7 @@ from google.adk.tools.function_tool import FunctionTool
 from backstop.adapters.memory import MemoryStore
 from backstop.adapters.records import Doubtful, Record, ruling
 from backstop.core.declaration import Declaration, Namespace
+from backstop.core.effectgate import Precondition
 from backstop.core.events import (
     CallAnswered,
     EffectClaimed,
@@ -78,9 +79,11 @@ class Mortal:
         self._reach()
         return self._store.append(event)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         self._reach()
-        return self._store.claim(intent)
+        return self._store.claim(intent, precondition)
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         self._reach()

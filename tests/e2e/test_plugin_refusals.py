@@ -16,6 +16,7 @@ from google.adk.tools.function_tool import FunctionTool
 
 from backstop.adapters.memory import MemoryStore
 from backstop.core.declaration import Declaration, Namespace
+from backstop.core.effectgate import Precondition
 from backstop.core.events import (
     CallAnswered,
     CursorAdvanced,
@@ -101,9 +102,11 @@ class Moody:
         self._up("append")
         return self.store.append(event)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         self._up("claim")
-        return self.store.claim(intent)
+        return self.store.claim(intent, precondition)
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         self._up("settle")
@@ -195,8 +198,10 @@ def test_a_recorded_result_that_cannot_be_read_is_no_reason_to_run_again(till: T
     """S09: a typed answer, no run, and the row stays as it is."""
 
     class Torn(Moody):
-        def claim(self, intent: EffectClaimed) -> Claim | Answer:
-            answer = super().claim(intent)
+        def claim(
+            self, intent: EffectClaimed, precondition: Precondition | None = None
+        ) -> Claim | Answer:
+            answer = super().claim(intent, precondition)
             if isinstance(answer, Recorded):
                 return msgspec.structs.replace(answer, result=msgspec.Raw(b"{"))
             return answer

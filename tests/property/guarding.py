@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from backstop.adapters.memory import MemoryStore
+from backstop.core.effectgate import Precondition
 from backstop.core.events import EffectClaimed, EffectResolved, Event, Header
 from backstop.core.lifecycle import Phase
 from backstop.guard.claims.capability import (
@@ -87,8 +88,10 @@ class Line:
     def append(self, event: Event) -> bool:
         return self.store.append(event)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
-        return self.store.claim(intent)
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
+        return self.store.claim(intent, precondition)
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         self.store.settle(settlement, claim=claim)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from backstop.core.effectgate import Precondition
 from backstop.core.events import EffectClaimed, Event
 from backstop.core.ledgerverify import verify
 from backstop.guard.claims.desk import Produced
@@ -71,8 +72,10 @@ class InTurn:
     def append(self, event: Event) -> bool:
         return bool(self._ask(lambda: self._world.store.append(event)))
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
-        answer: Claim | Answer = self._ask(lambda: self._world.store.claim(intent))
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
+        answer: Claim | Answer = self._ask(lambda: self._world.store.claim(intent, precondition))
         return answer
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:

@@ -11,30 +11,25 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from functools import lru_cache, partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
-from backstop.adapters.memory import SEEN
 from backstop.adapters.owed import Owed
 from backstop.adapters.records import (
-    Doubtful,
-    Granted,
-    Record,
-    Ruling,
-    check_owner,
-    ruling,
-    settling,
     standing,
     undecided,
 )
 from backstop.adapters.sqlite import rows as sql
 from backstop.adapters.sqlite.backlog import transaction
 from backstop.adapters.sqlite.database import Database
+from backstop.adapters.sqlite.effects import Effects
 from backstop.adapters.sqlite.erasing import rewrite, scrub
 from backstop.adapters.sqlite.file import Durability, is_read_only
-from backstop.adapters.sqlite.rows import Columns, Row, Values, event_of, line_of, row_of
+from backstop.adapters.sqlite.mesh import Mesh
+from backstop.adapters.sqlite.rows import Values, event_of, line_of, row_of
 from backstop.adapters.stamps import Stamps, micros, seconds
+from backstop.core.effectgate import Control, Lease, Precondition, Reach
+from backstop.core.effecttrust import Ruled
 from backstop.core.events import (
     RECORDED,
     CallAnswered,
@@ -47,22 +42,21 @@ from backstop.core.events import (
     once,
 )
 from backstop.core.header import merged
-from backstop.core.lifecycle import Illegal, Life, Move, Phase, advance, move_of
+from backstop.core.lifecycle import Phase, move_of
 from backstop.core.sealing import encode
+from backstop.core.trustbreak import TrustBreak
 from backstop.errors import BackstopError, LedgerError
+from backstop.meshports import OutEffect
 from backstop.ports import (
     Answer,
     Claim,
     Clock,
-    Liveness,
+    Held,
     Rewriting,
     Settlement,
     Stamped,
     Standing,
 )
-
-_REMEMBERED: Final = 1 << 16
-"""Of how many keys a store remembers that they are taken, and need no attempt at a first claim."""
 
 
 class SqliteStore:
@@ -89,14 +83,14 @@ class SqliteStore:
         # One place for all: whoever changes folder, or comes by a link, finds the same locks.
         path = self._path = Path(os.path.realpath(path))
         self._agent = agent
-        self._is_alive = is_alive
         self._stamps = Stamps(clock)
-        self._rows: set[str] = set()  # keys that have a row, which none ever loses
         self._owed = Owed()
         self._file = Database(
             path, create=header is not None, durability=durability, stamp=self._stamps.next
         )
-        self._ledger, self.header = self._file.work(
+        self._effects = Effects(self._file, self._stamps, is_alive)
+        self._mesh = Mesh(self._effects, self._file, self._stamps, clock)
+        self._effects.ledger, self.header = self._file.work(
             self._known if header is None else lambda db: self._register(db, header), synced=True
         )
 
@@ -119,16 +113,20 @@ class SqliteStore:
         synced = isinstance(event, CursorAdvanced | RunClosed)
         return self._file.work(lambda db: self._appended(db, event), synced=synced)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         """Take the right to run `intent`, or say why not."""
         self._owed.pay(self._settled)
+        if precondition is not None:
+            return self._mesh.claim(intent, precondition)
         # What is known, or comes after what was told from the record, mostly is told from it
         # too: there is nothing to write then, nor to sync.
-        if intent.key in self._rows or self._file.is_behind:
-            answer = self._file.work(lambda db: self._answer(db, intent), behind=True)
+        if intent.key in self._effects.known or self._file.is_behind:
+            answer = self._file.work(lambda db: self._effects.answer(db, intent), behind=True)
             if answer is not None:
                 return answer
-        return self._file.work(lambda db: self._claimed(db, intent), synced=True)
+        return self._file.work(lambda db: self._effects.claimed(db, intent), synced=True)
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         """Say what became of an effect."""
@@ -156,14 +154,46 @@ class SqliteStore:
         def shown(db: sqlite3.Connection) -> list[Standing]:
             rows = sorted(map(row_of, db.execute(found, said)), key=lambda row: row.since)
             now = seconds(self._stamps.now())
-            return [standing(row.record, owner=self._owner(db, row), now=now) for row in rows]
+            return [
+                standing(row.record, owner=self._effects.owner(db, row), now=now) for row in rows
+            ]
 
         return iter(self._file.work(shown))
+
+    def control(self) -> Control:
+        """The control state of the mesh."""
+        return self._mesh.control()
+
+    def break_trust(self, found: TrustBreak, *, run: str, reach: Sequence[Reach]) -> Control:
+        """Put a break on record, freeze what it reaches, and begin an epoch."""
+        return self._mesh.break_trust(found, run=run, reach=reach)
+
+    def out(self, run: str | None = None) -> Iterator[OutEffect]:
+        """The effects of a run, or of all, that passed the gate, oldest first."""
+        return self._mesh.out(run)
+
+    def lease(
+        self, run: str, holder: str, *, lease_s: float, held: Lease | None = None
+    ) -> Lease | Held:
+        """Take the right to recover a run, or go on with the one `held`."""
+        return self._mesh.lease(run, holder, lease_s=lease_s, held=held)
+
+    def rule(self, ruled: Sequence[Ruled], *, lease: Lease | None) -> None:
+        """Say what becomes of effects in which trust broke."""
+        self._mesh.rule(ruled, lease=lease)
+
+    def thaw(self, reach: Sequence[Reach], *, lease: Lease, epoch: int) -> bool:
+        """Let go of what was frozen up to `epoch`, unless trust broke since."""
+        return self._mesh.thaw(reach, lease=lease, epoch=epoch)
+
+    def release(self, lease: Lease) -> None:
+        """Give the right to recover a run back."""
+        self._mesh.release(lease)
 
     def parts(self, at: datetime) -> Sequence[str]:
         """One part: all of it. From now on nothing is written into the time up to `at`."""
         self._file.work(lambda db: self._close_off(db, at))
-        self._ledger, self.header = self._file.work(self._known)
+        self._effects.ledger, self.header = self._file.work(self._known)
         return ("all",)
 
     def pull(self, part: str, *, at: datetime) -> Iterator[Stamped]:  # noqa: ARG002 - the only one
@@ -180,6 +210,10 @@ class SqliteStore:
 
         self._file.work(changed, synced=True)
         self._file.work(scrub)
+
+    @property
+    def _ledger(self) -> int:
+        return self._effects.ledger
 
     def _pulled(self, last: int) -> Iterator[Stamped]:
         with self._file.snapshot() as db:
@@ -243,144 +277,13 @@ class SqliteStore:
             [(key, Phase(phase)) for key, phase, *_ in named],
         )
 
-    def _claimed(self, db: sqlite3.Connection, intent: EffectClaimed) -> Claim | Answer:
-        if intent.key not in self._rows:
-            try:
-                if (claim := self._claim_fresh(db, intent)) is not None:
-                    return claim
-            except sqlite3.OperationalError:
-                # What is on record is told even where nothing can be written.
-                if (answer := self._answer(db, intent)) is None:
-                    raise
-                return answer
-            if (answer := self._answer(db, intent)) is not None:
-                return answer
-        self._file.owner(db)  # what it puts on record outlives a transaction that fails
-        with transaction(db):
-            return self._claim_known(db, intent)
-
-    def _claim_fresh(self, db: sqlite3.Connection, intent: EffectClaimed) -> Claim | None:
-        """The claim on a key that has no row; None, and nothing done, if it has one."""
-        ruled = ruling(None, intent, owner=lambda: Liveness.UNKNOWN, now=lambda: 0)
-        if not isinstance(ruled, Granted):
-            return None
-        event = ruled.event
-        said = (
-            self._ledger,
-            event.key,
-            ruled.record.life.phase.value,
-            event.fence,
-            event.owner,
-            self._file.owner(db),
-            event.run,
-            event.step,
-            line_of(event),
-        )
-        granted = db.execute(sql.CLAIM, said).rowcount == 1
-        if len(self._rows) >= _REMEMBERED:
-            self._rows.clear()
-        self._rows.add(event.key)
-        return _claim(event) if granted else None
-
-    def _answer(self, db: sqlite3.Connection, intent: EffectClaimed) -> Answer | None:
-        """What is said of a key that has a row; None if something has to be written first."""
-        _, ruled = self._ruled(db, intent)
-        return None if isinstance(ruled, Granted | Doubtful) else ruled
-
-    def _claim_known(self, db: sqlite3.Connection, intent: EffectClaimed) -> Claim | Answer:
-        while True:
-            row, ruled = self._ruled(db, intent)
-            match ruled:
-                case Granted(event=event, record=record):
-                    self._keep(db, row, record, event)
-                    return _claim(event)
-                case Doubtful(event=doubt, record=record):
-                    self._keep(db, row, record, doubt)
-                case answer:
-                    return answer
-
-    def _ruled(self, db: sqlite3.Connection, intent: EffectClaimed) -> tuple[Row | None, Ruling]:
-        row = self._row(db, intent.key)
-        ruled = ruling(
-            None if row is None else row.record,
-            intent,
-            owner=partial(self._owner, db, row),
-            now=lambda: seconds(self._stamps.now()),
-        )
-        return row, ruled
-
     def _settled(self, settlement: Settlement, claim: Claim | None) -> None:
         synced = isinstance(settlement, EffectResolved)
         try:
-            self._file.work(lambda db: self._settle(db, settlement, claim), synced=synced)
+            self._file.work(lambda db: self._effects.settle(db, settlement, claim), synced=synced)
         except BackstopError as error:
             self._owed.note(settlement, claim, error)
             raise
-
-    def _settle(self, db: sqlite3.Connection, settlement: Settlement, claim: Claim | None) -> None:
-        if claim is not None and self._settle_first(db, settlement, claim):
-            return
-        with transaction(db):
-            row = self._row(db, settlement.key)
-            record = None if row is None else row.record
-            check_owner(record, settlement, claim)
-            self._keep(db, row, settling(record, settlement), settlement)
-
-    def _settle_first(self, db: sqlite3.Connection, settlement: Settlement, claim: Claim) -> bool:
-        """Settle what runs under `claim`, as it nearly always is; False, and nothing done, else."""
-        moved = move_of(settlement)
-        assert moved is not None, "every settlement moves a record"  # noqa: S101 - for the types
-        key, move, fence = moved
-        phase = _settled(move, claim.fence, fence)
-        if phase is None:
-            return False
-        line = line_of(settlement)
-        said = (phase, line, self._ledger, key, claim.fence, claim.owner, settlement.run)
-        return db.execute(sql.SETTLE, said).rowcount == 1
-
-    def _keep(
-        self,
-        db: sqlite3.Connection,
-        row: Row | None,
-        record: Record,
-        event: EffectClaimed | Settlement,
-    ) -> None:
-        """Write the record of a key that has a row; what it takes the place of stays readable."""
-        assert row is not None, "a key without a row is claimed afresh"  # noqa: S101 - for the types
-        stamp = self._stamps.next(db.execute(sql.FLOOR, {"ledger": self._ledger}).fetchone()[0])
-        line = line_of(event)
-        said: Values = {"id": row.id, "stamp": stamp, "line": line}
-        said |= {"phase": record.life.phase.value, "fence": record.life.fence}
-        moved = [] if row.settled is None or row.told else [sql.settlement_of(row)]
-        if isinstance(event, EffectClaimed):
-            moved.append(sql.claim_of(row))
-            said |= {"since": row.since if record.since else None, **sql.lives_of(record)}
-            said |= {"process": self._file.owner(db), "owner": event.owner}
-            said |= {"run": event.run, "step": event.step}
-            db.execute(sql.CLAIM_ANEW, said)
-        else:
-            told = event.run != row.record.claimed.run
-            if told:
-                moved.append({"run": event.run, "stamp": stamp, "tie": event.key, "line": line})
-            said["told"] = told
-            db.execute(sql.SETTLE_ANEW, said)
-        for one in moved:
-            db.execute(sql.MOVE, {"ledger": self._ledger, **one})
-
-    def _row(self, db: sqlite3.Connection, key: str) -> Row | None:
-        columns: Columns | None = db.execute(sql.BY_KEY, (self._ledger, key)).fetchone()
-        if columns is None:
-            return None
-        row = row_of(columns)
-        self._stamps.seen(row.claimed_at, row.settled_at)
-        return row
-
-    def _owner(self, db: sqlite3.Connection, row: Row | None) -> Liveness:
-        if row is None:
-            return Liveness.UNKNOWN
-        if self._is_alive is not None:
-            return SEEN[self._is_alive(row.record.claimed.owner)]
-        return self._file.liveness(db, row.process)
 
     def _close_off(self, db: sqlite3.Connection, at: datetime) -> None:
         """No event gets a stamp up to `at` any more, as far as that has passed."""
@@ -390,14 +293,3 @@ class SqliteStore:
         except sqlite3.OperationalError as error:
             if not is_read_only(error):
                 raise  # where nothing can be written, nothing has to be kept from it
-
-
-@lru_cache(maxsize=256)
-def _settled(move: Move, held: int, fence: int) -> str | None:
-    """The phase after a move that is made under `fence` while the claim `held` is executed."""
-    after = advance(Life(phase=Phase.EXECUTING, fence=held), move, fence=fence)
-    return None if isinstance(after, Illegal) else after.phase.value
-
-
-def _claim(event: EffectClaimed) -> Claim:
-    return Claim(run=event.run, key=event.key, owner=event.owner, fence=event.fence)

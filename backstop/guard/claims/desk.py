@@ -9,10 +9,12 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from backstop.core.effectgate import Frozen, LeaseLost, PastHorizon, StaleEpoch, Unverified
 from backstop.core.events import (
     BY_AGENT,
     NOTHING,
     RECORDED,
+    WITHHELD,
     CallAnswered,
     CallBlocked,
     EffectClaimed,
@@ -359,3 +361,5 @@ def how(answer: Answer) -> str:
             return "in_doubt"
         case Conflict():
             return "conflict"
+        case Frozen() | StaleEpoch() | PastHorizon() | Unverified() | LeaseLost():
+            return WITHHELD

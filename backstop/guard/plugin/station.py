@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from backstop.core.declaration import Declaration
 from backstop.core.events import EffectClaimed
@@ -34,7 +35,7 @@ from backstop.guard.journal import Journal
 from backstop.guard.plugin.sessions import Sessions
 from backstop.guard.plugin.spans import mark
 from backstop.guard.results import told
-from backstop.ports import Answer, InDoubt, Recorded
+from backstop.ports import Answer, InDoubt, Judge, Recorded
 
 _log: Final = logging.getLogger("backstop")
 
@@ -64,8 +65,11 @@ class _Case(msgspec.Struct, kw_only=True):
     @property
     def key(self) -> str:
         """The key that a provider is handed; empty if the tool takes none."""
-        taken = isinstance(self.safety.capability, Keyed)
-        return downstream_key(self.intent) if taken else ""
+        if not isinstance(self.safety.capability, Keyed):
+            return ""
+        said = self.store.override  # it was taken back: a provider must not take it for the first
+        intent = self.intent if said is None else replace(self.intent, override=said)
+        return downstream_key(intent)
 
     def asked_of(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a lookup is asked about, whatever the body does to its arguments."""
@@ -128,7 +132,8 @@ class Station:
 
     `safety` says what is known of tools, `unsaid` what holds for all others. `observing` says
     that nothing is refused: what would have been is written down. `learner` takes in tools that
-    become known when they are called; None if all are known.
+    become known when they are called; None if all are known. `judge` knows the verdicts of the
+    mesh that the agent works in, if there is one: without VERIFIED no effect goes out.
     """
 
     journal: Journal
@@ -146,6 +151,7 @@ class Station:
         object.__setattr__(self, "_old", keys)
         object.__setattr__(self, "sessions", Sessions(journal))
 
+    judge: Judge | None = None
     def safety_of(self, tool: str) -> Safety:
         """What is known of a tool."""
         return self.safety.get(tool, self.unsaid)
@@ -227,7 +233,12 @@ class Station:
             call=call,
             safety=safety,
             intent=intent_of(call, self.journal, safety),
-            store=Watched(self.journal.store, observing=self.observing),
+            store=Watched(
+                self.journal.store,
+                observing=self.observing,
+                judge=self.judge,
+                key=call.named.key,
+            ),
         )
 
     def _had_other_keys(self, call: Call) -> bool:
@@ -252,6 +263,7 @@ class Station:
         if self.observing:
             return self._observed(case, outcome)
         answer = case.failed(outcome) if isinstance(outcome, BackstopError) else outcome
+            case.store.key = case.intent.key
         call = case.call
         call.attempt.effects[call.named.key] = unfinished(answer, call)
         mark(call, _word(case, answer), fence=case.store.fence)

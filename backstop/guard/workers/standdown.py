@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
+from backstop.core.effectgate import Precondition
 from backstop.core.events import CallAnswered, EffectClaimed, EffectInDoubt, Event, Header
 from backstop.guard.journal import Attempt
 from backstop.ports import Answer, Claim, Held, Records, Settlement, Standing
@@ -16,7 +17,7 @@ from backstop.ports import Answer, Claim, Held, Records, Settlement, Standing
 _Place: TypeAlias = tuple[str, str, int]
 """Run, step and number of an attempt."""
 
-_LOSSES: Final = frozenset({"held", "in_doubt"})
+_LOSSES: Final = frozenset({"held", "in_doubt", "withheld"})
 
 
 class StandDown:
@@ -46,13 +47,15 @@ class StandDown:
             self._lost.setdefault((event.run, event.step, event.attempt), event.key)
         return self._store.append(event)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         """Ask the store, unless the attempt has lost another effect."""
         place = intent.run, intent.step, intent.attempt
         lost = self._lost.get(place)
         if lost not in {None, intent.key}:
             return Held(owner=f"whoever is at {lost[:12] if lost else ''}…, which comes first")
-        answer = self._store.claim(intent)
+        answer = self._store.claim(intent, precondition)
         if isinstance(answer, Claim):
             self._granted[intent.run, intent.key] = place
         return answer

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from backstop.adapters.memory import MemoryStore
+from backstop.core.effectgate import Precondition
 from backstop.core.events import EffectClaimed, Event, Header
 from backstop.errors import BackstopError
 from backstop.guard.claims.capability import Capability
@@ -92,8 +93,10 @@ class Wrapped:
     def append(self, event: Event) -> bool:
         return self.inner.append(event)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
-        return self.inner.claim(intent)
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
+        return self.inner.claim(intent, precondition)
 
     def settle(self, settlement: Settlement, *, claim: Claim | None = None) -> None:
         self.inner.settle(settlement, claim=claim)
@@ -127,10 +130,12 @@ class Slow(Wrapped):
         self.error = error
         self.threads: set[int] = set()
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         self.threads.add(threading.get_ident())
         self.asked.set()
         assert self.go.wait(5)
         if self.error is not None:
             raise self.error
-        return super().claim(intent)
+        return super().claim(intent, precondition)

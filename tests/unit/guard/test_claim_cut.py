@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from backstop.core.effectgate import Precondition
 from backstop.core.events import EffectClaimed, EffectCommitted, EffectFailed, EffectInDoubt
 from backstop.errors import BackstopError
 from backstop.guard.claims.claim import perform
@@ -128,8 +129,10 @@ def test_an_outcome_is_on_record_before_its_cancelled_caller_goes() -> None:
             assert self.go.wait(5)
             Wrapped.settle(self, settlement, claim=claim)
 
-        def claim(self, intent: EffectClaimed) -> Claim | Answer:
-            return Wrapped.claim(self, intent)
+        def claim(
+            self, intent: EffectClaimed, precondition: Precondition | None = None
+        ) -> Claim | Answer:
+            return Wrapped.claim(self, intent, precondition)
 
     async def call() -> Produced:
         return PAID

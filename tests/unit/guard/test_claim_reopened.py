@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from backstop.core.effectgate import Precondition
 from backstop.core.events import EffectClaimed, EffectFailed, EffectInDoubt, EffectResolved
 from backstop.errors import BackstopError
 from backstop.guard.claims.capability import claimed_with, keyed
@@ -96,10 +97,12 @@ def test_a_call_whose_history_is_another_runs_is_not_said_to_have_done_nothing()
 
 def test_a_claim_whose_other_keys_cannot_be_barred_is_given_back() -> None:
     class Falters(Wrapped):
-        def claim(self, intent: EffectClaimed) -> Claim | Answer:
+        def claim(
+            self, intent: EffectClaimed, precondition: Precondition | None = None
+        ) -> Claim | Answer:
             if intent.key == "k1":
                 raise BackstopError("out of reach", slug="store-unreachable")
-            return super().claim(intent)
+            return super().claim(intent, precondition)
 
     world = World()
     new = msgspec.structs.replace(pay("bob"), key="k2")

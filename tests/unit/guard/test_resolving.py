@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from backstop.adapters.memory import MemoryStore
+from backstop.core.effectgate import Precondition
 from backstop.core.events import (
     EffectClaimed,
     EffectCommitted,
@@ -248,10 +249,12 @@ class Racing(MemoryStore):
         super().__init__(clock=world, is_alive=lambda _: False)
         self._before = before
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         if intent.owner != "alice":
             self._before(self)
-        return super().claim(intent)
+        return super().claim(intent, precondition)
 
 
 def test_an_effect_that_failed_for_now_between_two_looks_is_given_back(world: World) -> None:

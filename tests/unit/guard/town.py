@@ -24,6 +24,7 @@ from google.genai import types
 
 from backstop.adapters.memory import SEEN, MemoryStore
 from backstop.core.declaration import Declaration, Namespace
+from backstop.core.effectgate import Precondition
 from backstop.core.events import (
     CursorAdvanced,
     EffectClaimed,
@@ -94,11 +95,13 @@ class Raced(MemoryStore):
             raise Died
         super().settle(settlement, claim=claim)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         if (hook := self.before_claim) is not None:
             self.before_claim = None
             hook(intent)
-        return super().claim(intent)
+        return super().claim(intent, precondition)
 
     def append(self, event: Event) -> bool:
         if self.before_append is not None:
