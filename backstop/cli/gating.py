@@ -28,6 +28,7 @@ def gate(
     fail_on: str | None,
     allow_empty: bool,
     changed_only: bool,
+    repeat: int,
     cache_dir: Path | None,
     form: Format,
     output: Path | None,
@@ -44,6 +45,7 @@ def gate(
         fail_on=None if fail_on is None else kinds(fail_on),
         allow_empty=allow_empty,
         changed_only=changed_only,
+        repeat=repeat,
         cache_dir=cache_dir,
         cache_key=os.environ.get(CACHE_KEY),
     )

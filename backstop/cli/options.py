@@ -62,6 +62,12 @@ RuntimeOption: TypeAlias = Annotated[
 ChangedOnly: TypeAlias = Annotated[
     bool, typer.Option("--changed-only", help="Carry forward agents that the change leaves alone.")
 ]
+Repeat: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--repeat", min=1, max=9, help="Replay so many times, each with another clock and chance."
+    ),
+]
 CacheDir: TypeAlias = Annotated[
     Path | None,
     typer.Option("--cache-dir", help="Keep replays here, sealed with BACKSTOP_CACHE_KEY."),

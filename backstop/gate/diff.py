@@ -14,8 +14,9 @@ from backstop.core.intentsfile import Intents, IntentsError
 from backstop.core.ledgerfile import Ledger
 from backstop.core.verdict import AgentVerdict, Policy
 from backstop.errors import LedgerError
+from backstop.gate.comparing import Asked
 from backstop.gate.consistency import contradiction
-from backstop.gate.judge import Asked, Recorded, judge
+from backstop.gate.judge import Recorded, judge
 
 
 def diff(
@@ -102,6 +103,7 @@ def _of_intents(intents: Intents, baseline: Recorded) -> Asked:
         replayed=told if header.ledger else None,
         spoken=None if header.ledger else {**asking, **told},
         uncovered=header.uncovered,
+        escapes=header.escapes,
         version=header.candidate,
     )
 

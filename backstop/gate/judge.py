@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import msgspec
 
 from backstop.core import waivers
 from backstop.core.declaration import Declaration, Namespace, completed
-from backstop.core.divergence import Comparison, Divergence, Kind, compare
 from backstop.core.events import Header
 from backstop.core.history import History
-from backstop.core.intents import Intent, Pass, RunReplayed
+from backstop.core.intents import Intent, RunReplayed
 from backstop.core.keying import Rules
+from backstop.core.stability import Stability
 from backstop.core.verdict import (
     AgentVerdict,
     Coverage,
@@ -27,9 +27,12 @@ from backstop.core.verdict import (
     cover,
     decide,
     doubting,
-    identity_of,
     worse,
 )
+from backstop.gate.comparing import Asked, comparing
+from backstop.gate.control import control_gaps, parted
+from backstop.gate.escaping import not_covered, noted
+from backstop.gate.stability import agreement, beside, doubts, explained
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,31 +54,6 @@ class Recorded:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a version asked for.
-
-    `keyed_under` are the declarations of the stored keys, `schemas` the parameters that the
-    version's tools have, by tool, and `offered` those tools where only their names are known;
-    None where they are not. `said` is what the code of tools declares. `replayed` says how far
-    a replay of this ledger went; it is None for a candidate that is itself a ledger, whose
-    `declarations` its rows name by digest. `spoken` are then the runs that the candidate speaks
-    for; None is all. `version` is its content digest.
-    """
-
-    intents: Sequence[Intent]
-    keyed_under: Mapping[str, Declaration] = field(default_factory=dict)
-    schemas: Mapping[str, Mapping[str, object]] | None = None
-    offered: frozenset[str] | None = None
-    said: Mapping[str, Declaration] = field(default_factory=dict)
-    declarations: Mapping[str, Declaration] = field(default_factory=dict)
-    guarded: frozenset[str] = frozenset()
-    replayed: Mapping[str, RunReplayed] | None = None
-    spoken: Mapping[str, RunReplayed] | None = None
-    uncovered: tuple[str, ...] = ()
-    version: str = ""
-
-
 def judge(
     recorded: Recorded,
     candidate: Asked,
@@ -91,7 +69,7 @@ def judge(
 
     `guarded` says that the guard ran in production. `control` is the base version's replay;
     with `subtract`, what it already does on rows of older versions is no fault of the
-    candidate's (D3).
+    candidate's (D3). What a version's replays in other worlds do not agree on is unstable.
     """
     said = [candidate.said] if control is None else [control.said, candidate.said]
     stated = [_completed(recorded, *both) for both in product(declarations, said)]
@@ -233,23 +211,47 @@ def _judge(
     comparison = comparing(recorded.history, candidate, rules)
     gaps = recorded.header.gaps or []  # neither unset nor empty
     untold = [f"the ledger is incomplete: {gap}" for gap in gaps]
-    coverage = doubting(_coverage(recorded, candidate), *silent, *untold)
+    base, steady = _steadiness(candidate, control, rules)
+    unsteady = doubts(steady, policy)
+    coverage = doubting(_coverage(recorded, candidate, policy), *silent, *untold, *unsteady)
     pre_existing: Counter[tuple[str, ...]] = Counter()
     if control is not None:
         found = comparing(recorded.history, control, rules)
-        pre_existing, doubts = _split(found.divergences, control.version, recorded.history)
-        coverage = doubting(coverage, *doubts, *_control_gaps(control))
+        chance = explained(base, rules)
+        pre_existing, unlike = parted(
+            found.divergences,
+            control.version,
+            recorded.history,
+            is_chance=lambda one: one.kind not in policy.fail_on and chance(one),
+        )
+        coverage = doubting(coverage, *unlike, *control_gaps(control))
         if not subtract:
             pre_existing = Counter()
-    return decide(
+    verdict = decide(
         rules.namespace.agent,
         comparison,
         coverage,
         policy,
         ledger=recorded.facts,
         pre_existing=pre_existing,
-        notes=() if control is not None else _without_base(recorded, candidate),
+        is_unstable=explained(steady, rules),
+        notes=(
+            *noted(candidate.escapes, policy),
+            *(() if control is not None else _without_base(recorded, candidate)),
+        ),
     )
+    if steady is None:
+        return verdict
+    return replace(verdict, replays=1 + len(candidate.again), unstable=steady.fields)
+
+
+def _steadiness(
+    candidate: Asked, control: Asked | None, rules: Rules
+) -> tuple[Stability | None, Stability | None]:
+    """What replays in other worlds say of the base and of the candidate; None without any."""
+    base = None if control is None else agreement(control, rules)
+    found = agreement(candidate, rules)
+    return base, None if found is None else beside(found, base)
 
 
 def _without_base(recorded: Recorded, candidate: Asked) -> tuple[str, ...]:
@@ -262,62 +264,14 @@ def _without_base(recorded: Recorded, candidate: Asked) -> tuple[str, ...]:
     )
 
 
-def comparing(history: History, asked: Asked, rules: Rules) -> Comparison:
-    """Compare a full replay, and add what only the handover of open runs shows (S2)."""
-    intents = [intent for intent in asked.intents if intent.replay is Pass.FULL]
-    full = compare(history, intents, rules, keyed_under=asked.keyed_under, replayed=asked.replayed)
-    if asked.replayed is None or not history.open:
-        return full
-    handed = compare(
-        _of_runs(history, history.open),
-        [intent for intent in asked.intents if intent.replay is Pass.HANDOVER],
-        rules,
-        keyed_under=asked.keyed_under,
-        replayed=asked.replayed,
-    )
-    known = Counter(_place_of(divergence) for divergence in full.divergences)
-    more: list[Divergence] = []
-    for divergence in handed.divergences:
-        if divergence.kind is Kind.MISSING and _is_assumed(divergence, asked.replayed):
-            continue  # as in a full replay: nobody knows what is asked for there (D2)
-        if known[_place_of(divergence)] > 0:
-            known[_place_of(divergence)] -= 1
-        else:
-            more.append(replace(divergence, handover=True))
-    return replace(
-        full,
-        divergences=(*full.divergences, *more),
-        regrouped={**handed.regrouped, **full.regrouped},
-        unkeyed=(*full.unkeyed, *(one for one in handed.unkeyed if one not in full.unkeyed)),
-    )
-
-
-def _is_assumed(divergence: Divergence, replayed: Mapping[str, RunReplayed]) -> bool:
-    run = replayed.get(divergence.run)
-    return run is not None and divergence.cursor in run.handed_over
-
-
-def _place_of(divergence: Divergence) -> tuple[str, ...]:
-    return (*identity_of(divergence), divergence.run, divergence.step)
-
-
-def _of_runs(history: History, runs: set[str]) -> History:
-    return History(
-        rows=[row for row in history.rows if row.run in runs],
-        answered=[ask for ask in history.answered if ask.run in runs],
-        runs=[run for run in history.runs if run in runs],
-        open=set(runs),
-        events=history.events,
-    )
-
-
-def _coverage(recorded: Recorded, candidate: Asked) -> Coverage:
+def _coverage(recorded: Recorded, candidate: Asked, policy: Policy) -> Coverage:
     runs = recorded.history.runs
     told = candidate.spoken if candidate.replayed is None else candidate.replayed
     if told is None:
         return Coverage(runs_compared=len(runs), runs_total=len(runs))
     covered = cover(_admitting(told, candidate.intents), runs)
-    return replace(covered, uncovered=candidate.uncovered)
+    past = not_covered(candidate.escapes, policy)
+    return replace(covered, uncovered=(*candidate.uncovered, *past))
 
 
 def _admitting(
@@ -361,38 +315,4 @@ def _never_compared(recorded: Recorded, sets: Sequence[Rules]) -> list[str]:
         "compared with nothing; record and import them anew"
         for tool in sorted(reads)
         if any(rules.judged(tool).effect for rules in sets)
-    ]
-
-
-def _split(
-    divergences: Sequence[Divergence], version: str, history: History
-) -> tuple[Counter[tuple[str, ...]], list[str]]:
-    """Part a control run's findings into those that were there, and those it cannot explain.
-
-    On rows that the control's own version wrote it must find nothing (D3).
-    """
-    versions: dict[str, set[str]] = {}
-    for row in history.rows:
-        versions.setdefault(row.run, set()).add(row.v)
-    pre_existing: Counter[tuple[str, ...]] = Counter()
-    unexplained: Counter[str] = Counter()
-    for divergence in divergences:
-        wrote = {divergence.v} if divergence.recorded else versions.get(divergence.run, {""})
-        if version and wrote == {version}:
-            unexplained[divergence.run] += 1
-        else:
-            pre_existing[identity_of(divergence)] += 1
-    doubts = [
-        f"run {run}: the base version does not reproduce its own record "
-        f"({count} found), so the replay cannot be trusted there"
-        for run, count in sorted(unexplained.items())
-    ]
-    return pre_existing, doubts
-
-
-def _control_gaps(control: Asked) -> list[str]:
-    return [
-        f"run {name}: the base version could not be replayed: {run.not_replayable}"
-        for name, run in sorted((control.replayed or {}).items())
-        if run.not_replayable is not None
     ]

@@ -72,7 +72,8 @@ class GateRequest:
     `subtract` what the base does already is a fault all the same: on a push, before a deploy (D3).
     `changed_only` carries agents forward that the change from the base cannot concern. What
     takes long is kept in `cache_dir`, sealed with the secret `cache_key`; without that one
-    nothing is kept or believed.
+    nothing is kept or believed. Both versions are replayed `repeat` times, each time in another
+    world: what does not come out alike is unstable.
     """
 
     replay: ReplayRequest
@@ -80,6 +81,7 @@ class GateRequest:
     allow_empty: bool = False
     subtract: bool = True
     changed_only: bool = False
+    repeat: int = 1
     cache_dir: Path | None = None
     cache_key: str | None = field(default=None, repr=False)
 

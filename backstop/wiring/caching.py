@@ -69,9 +69,11 @@ class ReplayCache:
     day: date
     remarks: list[str] = field(default_factory=list)
 
-    def get(self, job: Job, ledger: Ledger, play: Callable[[], Replays]) -> Replays:
-        """What `play` gives: from the cache, if it was kept there and may be believed."""
-        key = self._key(job, ledger)
+    def get(
+        self, job: Job, ledger: Ledger, play: Callable[[], Replays], *, world: int = 0
+    ) -> Replays:
+        """What `play` gives in `world`: from the cache, if it was kept and may be believed."""
+        key = self._key(job, ledger, world)
         if key is None:
             return play()
         kept = CacheFolder(folder=self.folder)
@@ -81,13 +83,13 @@ class ReplayCache:
                 return found
             self._remark(job, "an entry of the cache is not ours, or was changed: ignored")
         played = play()
-        if self._key(job, ledger) == key:  # else somebody wrote to a checkout meanwhile
+        if self._key(job, ledger, world) == key:  # else somebody wrote to a checkout meanwhile
             self._keep(job, kept, key, played)
         return played
 
-    def _key(self, job: Job, ledger: Ledger) -> str | None:
+    def _key(self, job: Job, ledger: Ledger, world: int) -> str | None:
         try:
-            return key_of(self._facts(job, ledger))
+            return key_of({**self._facts(job, ledger), "world": world})
         except _NoKey as why:
             self._remark(job, f"not cached: {why}")
             return None

@@ -48,11 +48,28 @@ class _Watch:
         self.spent = {"load": 0.0, "replay": 0.0, "verdict": 0.0}
         self._since = perf_counter()
 
-    def lap(self, phase: str) -> None:
-        """What passed since the last lap belongs to `phase`."""
+    def lap(self, phase: str) -> float:
+        """What passed since the last lap belongs to `phase`; how much that was."""
         now = perf_counter()
-        self.spent[phase] += 1000 * (now - self._since)
+        passed = 1000 * (now - self._since)
+        self.spent[phase] += passed
         self._since = now
+        return passed
+
+
+class _Rounds:
+    """One account of how far several replays of equal length are."""
+
+    def __init__(self, progress: Progress | None, rounds: int) -> None:
+        self._progress = progress
+        self._rounds = rounds
+
+    def of(self, number: int) -> Progress | None:
+        """What the replay of that number tells of itself."""
+        progress = self._progress
+        if progress is None or self._rounds == 1:
+            return progress
+        return lambda done, total: progress(number * total + done, self._rounds * total)
 
 
 def gate(
@@ -74,10 +91,9 @@ def gate(
     several = len(agents) > 1
     jobs = [job_of(request.replay, config, base_config, one, several=several) for one in agents]
     watch.lap("load")
-    play = partial(
-        replays, progress=progress, say=say, withheld=_withheld(request), shelf=_shelf(request)
-    )
-    sitting = _Sitting(request, watch, play, clock or SystemClock(), accepts)
+    play = partial(replays, say=say, withheld=_withheld(request), shelf=_shelf(request))
+    shown = _Rounds(progress, request.repeat)
+    sitting = _Sitting(request, watch, play, shown, clock or SystemClock(), accepts)
     verdicts = [sitting.on(job) for job in jobs]
     if request.replay.agent is None:
         verdicts += sitting.unheard(config.agents.keys() - {one.name for one in agents})
@@ -101,13 +117,15 @@ class _Sitting:
         self,
         request: GateRequest,
         watch: _Watch,
-        play: Callable[[Job, Ledger], Replays],
+        play: Callable[..., Replays],
+        shown: _Rounds,
         clock: Clock,
         accepts: Accepting,
     ) -> None:
         self._request = request
         self._watch = watch
         self._play = play
+        self._shown = shown
         self._now = clock.now()
         self._accepts = accepts
         self._today = self._now.astimezone(UTC).date()
@@ -156,13 +174,14 @@ class _Sitting:
         ]
 
     def _judged(self, job: Job, ledger: Ledger, policies: Sequence[Policy]) -> AgentVerdict:
-        play = partial(self._play, job, ledger)
-        control, candidate = play() if self._cache is None else self._cache.get(job, ledger, play)
+        control, candidate = self._replayed(job, ledger, world=0)
         self._watch.lap("replay")
+        again = self._again(job, ledger)
+        controls = [base for base, _ in again if base is not None]
         verdict = judge(
             recorded(ledger),
-            asked(candidate),
-            control=None if control is None else asked(control),
+            asked(candidate, again=[other for _, other in again]),
+            control=None if control is None else asked(control, again=controls),
             declarations=rule_sets(ledger.header, job.agent.declarations, job.base_declarations),
             policies=policies,
             namespace=_namespace(job, ledger),
@@ -171,6 +190,26 @@ class _Sitting:
         )
         self._watch.lap("verdict")
         return verdict
+
+    def _replayed(self, job: Job, ledger: Ledger, *, world: int) -> Replays:
+        play = partial(self._play, job, ledger, world=world, progress=self._shown.of(world))
+        if self._cache is None:
+            return play()
+        return self._cache.get(job, ledger, play, world=world)
+
+    def _again(self, job: Job, ledger: Ledger) -> list[Replays]:
+        """The replays in other worlds, and a remark on what they took."""
+        found = [
+            self._replayed(job, ledger, world=world) for world in range(1, self._request.repeat)
+        ]
+        if found:
+            spent = self._watch.lap("replay")
+            times = "once more" if len(found) == 1 else f"{len(found)} more times"
+            self._remarks.append(
+                f"{job.agent.name}: replayed {times} with another clock and chance, in "
+                f"{spent / 1000:.1f} s"
+            )
+        return found
 
     def _untouched(self, job: Job) -> AgentVerdict | None:
         """The verdict on an agent that the change does not concern; None on one to be judged.

@@ -13,7 +13,8 @@ from typing import Final, Self
 from backstop.adapters.content import files_of, version_of
 from backstop.core.intents import Intent, IntentsHeader, RunReplayed
 from backstop.core.ledgerfile import Ledger
-from backstop.gate.judge import Asked, rule_sets
+from backstop.gate.comparing import Asked
+from backstop.gate.judge import rule_sets
 from backstop.replay.code import Code
 from backstop.replay.keyed import said
 from backstop.replay.service import Plan, Progress, Replay, replay, replay_both
@@ -30,6 +31,7 @@ def replays(
     job: Job,
     ledger: Ledger,
     *,
+    world: int = 0,
     progress: Progress | None = None,
     withheld: Sequence[Path] = (),
     shelf: Shelf | None = None,
@@ -37,10 +39,10 @@ def replays(
 ) -> tuple[Told | None, Told]:
     """The base's replay, where there is one, and the candidate's; side by side where that fits.
 
-    Each has the configured wall. `withheld` is what no candidate may see, beside the ledgers,
-    and `shelf` where layers with their packages are kept; `say` is told what takes long before a
-    replay can begin. Raises `SandboxError` or `WireError` where a version cannot be started or
-    imported.
+    Each has the configured wall. `world` is what both meet: 0 has the recorded time and chance.
+    `withheld` is what no candidate may see, beside the ledgers, and `shelf` where layers with their
+    packages are kept; `say` is told what takes long before a replay can begin. Raises
+    `SandboxError` or `WireError` where a version cannot be started or imported.
     """
     allowed = processors(len(os.sched_getaffinity(0)), job.config.sandbox.cpus)
     versions = 1 if job.base is None else 2
@@ -48,6 +50,7 @@ def replays(
         job.sandbox,
         job.ruling,
         replays=versions,
+        world=world,
         contents=Contents(
             checkouts=job.checkouts(),
             withheld=(*job.ledgers(), *withheld),
@@ -125,8 +128,8 @@ class Told:
         return all(run.not_replayable is None for run in self.runs)
 
 
-def asked(told: Told) -> Asked:
-    """What a replayed version asked for, as the gate takes it."""
+def asked(told: Told, *, again: Sequence[Told] = ()) -> Asked:
+    """What a replayed version asked for, as the gate takes it; `again` in other worlds."""
     header = told.header
     return Asked(
         intents=told.intents,
@@ -136,5 +139,7 @@ def asked(told: Told) -> Asked:
         guarded=frozenset(header.guarded),
         replayed={run.run: run for run in told.runs},
         uncovered=header.uncovered,
+        escapes=header.escapes,
         version=header.candidate,
+        again=[asked(other) for other in again],
     )

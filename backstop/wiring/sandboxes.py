@@ -100,19 +100,20 @@ def sandbox(
     ruling: Config,
     *,
     replays: int = 1,
+    world: int = 0,
     contents: Contents | None = None,
     say: Say | None = None,
 ) -> Sandbox:
     """The sandbox that was chosen, within the configured bounds.
 
-    `replays` share its time: each has the configured wall. `contents` are for containers, and
-    `say` is told what takes long there. Raises `MissingExtra`, and `SandboxError` where there is
-    no daemon that can be used.
+    `replays` share its time: each has the configured wall. `world` is what candidates meet there:
+    0 has the recorded time and chance. `contents` are for containers, and `say` is told what takes
+    long there. Raises `MissingExtra`, and `SandboxError` where there is no daemon that can be used.
     """
     limits = _limits(ruling, replays=replays)
     if chosen.kind is SandboxKind.DOCKER:
-        return _docker(chosen, ruling, limits, contents or Contents(), say)
-    return _process(ruling, limits, barred=chosen.walls)
+        return _docker(chosen, ruling, limits, contents or Contents(), say, world=world)
+    return _process(ruling, limits, barred=chosen.walls, world=world)
 
 
 def _limits(ruling: Config, *, replays: int) -> Limits:
@@ -125,7 +126,7 @@ def _limits(ruling: Config, *, replays: int) -> Limits:
     )
 
 
-def _process(ruling: Config, limits: Limits, *, barred: bool) -> Sandbox:
+def _process(ruling: Config, limits: Limits, *, barred: bool, world: int) -> Sandbox:
     from backstop.adapters.process import ProcessSandbox
     from backstop.replay.bundle import MODULE, write_bundle
 
@@ -135,11 +136,18 @@ def _process(ruling: Config, limits: Limits, *, barred: bool) -> Sandbox:
         python=ruling.sandbox.python or sys.executable,
         limits=limits,
         barred=barred,
+        world=world,
     )
 
 
 def _docker(
-    chosen: Choice, ruling: Config, limits: Limits, contents: Contents, say: Say | None
+    chosen: Choice,
+    ruling: Config,
+    limits: Limits,
+    contents: Contents,
+    say: Say | None,
+    *,
+    world: int,
 ) -> Sandbox:
     try:
         from backstop.adapters.docker.building.images import ImageBuilder
@@ -180,7 +188,9 @@ def _docker(
         labels=ownership(now=SystemClock().now(), for_s=build.wall),
         say=say or _silent,
     )
-    return DockerSandbox(client, images.build, limits, bundle=write_harness, module=MODULE)
+    return DockerSandbox(
+        client, images.build, limits, bundle=write_harness, module=MODULE, world=world
+    )
 
 
 @cache

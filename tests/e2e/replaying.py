@@ -12,7 +12,8 @@ from backstop.core.history import effect_rows
 from backstop.core.ledgerfile import Ledger
 from backstop.core.redaction import RedactionKey
 from backstop.core.verdict import AgentVerdict, Policy
-from backstop.gate.judge import Asked, Recorded, judge
+from backstop.gate.comparing import Asked
+from backstop.gate.judge import Recorded, judge
 from backstop.ports import Sandbox
 from backstop.replay.bundle import MODULE, write_bundle
 from backstop.replay.code import Code

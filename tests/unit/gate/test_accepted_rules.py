@@ -10,7 +10,7 @@ from backstop.core.declaration import Declaration
 from backstop.core.divergence import Kind
 from backstop.core.verdict import AgentVerdict, Decision, Policy
 from backstop.core.waivers import Standing, Waiver
-from backstop.gate.judge import Asked
+from backstop.gate.comparing import Asked
 from tests.accepting import TODAY, baseline, standings, waiver
 from tests.comparing import DECLARED, ask, call, out
 from tests.unit.gate.test_decision_rules import asked, judged, recorded

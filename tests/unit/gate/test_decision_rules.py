@@ -14,7 +14,8 @@ from backstop.core.events import Header
 from backstop.core.history import Outcome, Row
 from backstop.core.intents import Intent, Pass, RunReplayed
 from backstop.core.verdict import AgentVerdict, Decision, Policy, Verdict, worst
-from backstop.gate.judge import Asked, Recorded, judge
+from backstop.gate.comparing import Asked
+from backstop.gate.judge import Recorded, judge
 from tests.comparing import DECLARED, NAMESPACE, ask, call, history, out
 
 ACME = call("pay", vendor="acme-corp", amount=10)
