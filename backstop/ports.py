@@ -169,6 +169,11 @@ class LedgerStore(Protocol):
         A claim whose owner is gone, or whose lease is over where nobody can see its owner,
         becomes in doubt. What is committed is granted again, once for each override. Raises
         `BackstopError` if the store cannot decide.
+
+        With a `precondition` nothing is granted, or told from the record, unless it holds in the
+        very transaction that writes the claim. A suspect effect that is asked for again as it
+        was is reaffirmed then; asked for otherwise, it is to be taken back; and once it was, its
+        key is free.
         """
         ...
 
@@ -222,11 +227,6 @@ class Custody(Protocol):
         ...
 
 
-class Records(LedgerStore, Custody, Protocol):
-    """What the guard needs of a store."""
-
-
-class Stamped(msgspec.Struct, frozen=True, kw_only=True, order=True):
 class Judge(Protocol):
     """Knows the verdicts of a mesh."""
 
@@ -238,6 +238,11 @@ class Judge(Protocol):
         ...
 
 
+class Records(LedgerStore, Custody, Protocol):
+    """What the guard needs of a store."""
+
+
+class Stamped(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """An event on its way out of a store. All stamps of a ledger, sorted, are its order.
 
     `stamp` never falls along cause and effect; `tie` tells equal stamps apart, the same way at

@@ -24,6 +24,9 @@ Generator: TypeAlias = Callable[
 ]
 """``generator(model, request, stream, original)``: in place of `generate_content_async`."""
 
+Lister: TypeAlias = Callable[[Any, Any, Callable[..., Awaitable[Any]]], Awaitable[list[Any]]]
+"""``lister(toolset, context, original)``: what runs in place of a toolset's `get_tools`."""
+
 _NO_AGENT: Final = "unknown"
 """What the framework calls the agent where there is none."""
 
@@ -79,6 +82,23 @@ def arm_model(model: Any, generator: Generator) -> None:
             yield response
 
     _put(model, "generate_content_async", generate_content_async, armed)
+
+
+def arm_toolset(toolset: Any, lister: Lister) -> None:
+    """Make `toolset.get_tools` lead to `lister`; arming again only changes where it leads.
+
+    The framework puts a prefix before what comes of it.
+    """
+    armed = _take(toolset, "get_tools", lister)
+    if armed is None:
+        return
+
+    @functools.wraps(armed.original)
+    async def get_tools(readonly_context: Any = None) -> list[Any]:
+        tools: list[Any] = await armed.leads_to(toolset, readonly_context, armed.original)
+        return tools
+
+    _put(toolset, "get_tools", get_tools, armed)
 
 
 def disarmed(target: Any) -> Any:

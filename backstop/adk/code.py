@@ -53,18 +53,21 @@ def setup_digest(agent: Any) -> str:
     if not hasattr(agent, "canonical_model"):
         return ""
     fields = sorted(set(type(agent).model_fields) - _NO_SETUP)
-    spelled = [f"{name}={_spelled(getattr(agent, name, None))}" for name in fields]
-    return hashlib.sha256("\n".join(spelled).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    members = [f"{name}={spelled(getattr(agent, name, None))}" for name in fields]
+    return hashlib.sha256("\n".join(members).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-def _spelled(value: Any) -> str:
-    """A value of an agent's field, the same in every process: no address, no hash order."""
+def spelled(value: Any) -> str:
+    """A value that an agent or toolset is made with, the same in every process.
+
+    It holds no address, and no order of hashes.
+    """
     if value is None or isinstance(value, str | int | float | bytes):
         return repr(value)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_spelled, value))}]"
+        return f"[{', '.join(map(spelled, value))}]"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(sorted(f'{key}: {_spelled(item)}' for key, item in value.items()))}}}"
+        return f"{{{', '.join(sorted(f'{key}: {spelled(item)}' for key, item in value.items()))}}}"
     for spell in ("model_json_schema", "model_dump_json"):
         if isinstance(value, type) == (spell == "model_json_schema") and hasattr(value, spell):
             try:

@@ -10,7 +10,7 @@ Times (`at`) are RFC 3339 text in UTC with a trailing ``Z``.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -43,7 +43,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledg
     is ``guard`` or ``import:<kind>``; `guarded` says that repeats of a key were absorbed
     while it was written. `redaction` tells the key that tokens were made with from any other.
     `gaps` is what the record that it was imported from could not tell, a line each: of such a
-    ledger no verdict is a pass.
+    ledger no verdict is a pass. `toolsets` is what toolsets listed last, by agent, kind and
+    number: a replay can ask no server for it.
     """
 
     format: int
@@ -59,6 +60,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="ledg
     versions: dict[str, str] = {}
     redaction: str | msgspec.UnsetType = msgspec.UNSET
     gaps: list[str] | msgspec.UnsetType = msgspec.UNSET
+    toolsets: dict[str, list[dict[str, Any]]] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="seal"):

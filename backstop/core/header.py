@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import msgspec
 
 from backstop.core.events import Header
 from backstop.errors import LedgerError
+
+Listings: TypeAlias = dict[str, list[dict[str, Any]]]
+"""What toolsets listed, by key."""
 
 
 def merged(known: Header, registered: Header) -> Header:
@@ -38,7 +43,15 @@ def merged(known: Header, registered: Header) -> Header:
         code=known.code | registered.code,
         declarations=known.declarations | registered.declarations,
         versions=known.versions | registered.versions,
+        toolsets=_toolsets(known, registered),
     )
+
+
+def _toolsets(known: Header, registered: Header) -> Listings | msgspec.UnsetType:
+    ours, theirs = registered.toolsets, known.toolsets
+    if not isinstance(ours, dict) or not isinstance(theirs, dict):
+        return theirs if ours is msgspec.UNSET else ours
+    return theirs | ours
 
 
 def _redaction(known: Header, registered: Header) -> str | msgspec.UnsetType:

@@ -24,6 +24,7 @@ from backstop.replay.code import Reached
 from backstop.replay.handover import session_before
 from backstop.replay.reader import read_message
 from backstop.replay.replies import members
+from backstop.replay.toolsets import Listings
 from backstop.replay.triggers import Pending, rewritten
 from backstop.replay.wire import (
     PROTOCOL,
@@ -153,9 +154,22 @@ class Driver:
                 case other:
                     raise _out_of_order(other, "its first word")
 
-    def play(self, run: RecordedRun, steps: Sequence[Step], answers: Answers) -> Played:
-        """Replay `steps` of `run`; what ends it early is then in ``answers.failure``."""
-        played = _Play(self._line, run, steps, answers, speaker=self._speaker).to_the_end()
+    def play(
+        self,
+        run: RecordedRun,
+        steps: Sequence[Step],
+        answers: Answers,
+        *,
+        toolsets: Listings | None = None,
+    ) -> Played:
+        """Replay `steps` of `run`; what ends it early is then in ``answers.failure``.
+
+        `toolsets` are what those of the candidate list that can ask nobody, by key.
+        """
+        play = _Play(
+            self._line, run, steps, answers, speaker=self._speaker, toolsets=toolsets or {}
+        )
+        played = play.to_the_end()
         if answers.window is None or answers.failure is None:
             # Where a bounded view led before it was refused, the whole one may never come.
             self.reached |= played.reached
@@ -186,8 +200,10 @@ class _Play:
         answers: Answers,
         *,
         speaker: str,
+        toolsets: Listings,
     ) -> None:
         self._line = line
+        self._toolsets = toolsets
         self._speaker = speaker
         self._run = run
         self._left = list(reversed(steps))
@@ -228,6 +244,7 @@ class _Play:
             state=members(first.state if handover and first is not None else run.state),
             history=history,
             window=self._answers.window,
+            toolsets=dict(self._toolsets),
         )
 
     def _takes(self, message: FromHarness) -> bool:

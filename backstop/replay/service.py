@@ -23,6 +23,7 @@ from backstop.replay.driver import Driver
 from backstop.replay.models import Trust
 from backstop.replay.passes import RunOutcome
 from backstop.replay.plan import Plan, Progress, Replay
+from backstop.replay.toolsets import told_apart
 from backstop.replay.wire import Ready, ToolSeen
 from backstop.replay.work import Told, Vouched, Work
 
@@ -226,7 +227,7 @@ def _play(
 
 def _told(plan: Plan, played: _Played) -> Replay:
     """What came of a replay, compared with the plan's base."""
-    work, ready = played.work, played.ready
+    work, ready = played.work, told_apart(played.ready, plan)
     in_ledger_order = [played.outcomes[run] for run in work.recordings]
     early = sorted(set(work.escapes))  # every process imports the same candidate
     escapes = (*early, *(e for outcome in in_ledger_order for e in outcome.escapes))

@@ -79,6 +79,25 @@ class EscapeSeen(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class ToolsetSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A toolset of the candidate. `key` is its name in a ledger, `setup` a digest of its making.
+
+    `alone` says that it needed nobody to list its tools, which are then among those of `Ready`.
+    `selects` are the names that it lists at most, empty where it does not say; `resources` that
+    it hands the model more than tools. `prefix` stands before its tools' names.
+    """
+
+    key: str
+    agent: str
+    kind: str
+    prefix: str = ""
+    alone: bool = False
+    guarded: bool = False
+    selects: tuple[str, ...] = ()
+    resources: bool = False
+    setup: str = ""
+
+
 class Ready(_Message, frozen=True, tag="ready"):
     """The candidate is imported.
 
@@ -95,6 +114,7 @@ class Ready(_Message, frozen=True, tag="ready"):
     app: str
     agents: list[AgentSeen]
     tools: list[ToolSeen]
+    toolsets: list[ToolsetSeen] = []
     isolation: list[str] = []
     escapes: list[EscapeSeen] = []
     history: list[str] = []
@@ -105,7 +125,8 @@ class Ready(_Message, frozen=True, tag="ready"):
 class BeginRun(_Message, frozen=True, tag="run"):
     """Begin a run with this session state; `history` is the session before its first step.
 
-    `window` bounds how many recent events the runner sees; None is all of them.
+    `window` bounds how many recent events the runner sees; None is all of them. `toolsets` are
+    what toolsets listed whose servers cannot be asked, by key.
     """
 
     id: int
@@ -116,6 +137,7 @@ class BeginRun(_Message, frozen=True, tag="run"):
     state: dict[str, object] = {}
     history: list[object] = []
     window: int | None = None
+    toolsets: dict[str, list[dict[str, object]]] = {}
 
 
 class RunReady(_Message, frozen=True, tag="run_ready"):

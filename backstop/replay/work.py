@@ -20,6 +20,7 @@ from backstop.replay.models import Trust
 from backstop.replay.passes import RunOutcome, replay_run
 from backstop.replay.plan import Plan, Progress
 from backstop.replay.recordings import open_first, recordings, rules_of
+from backstop.replay.toolsets import Listings, completed, listings
 from backstop.replay.wire import Ready
 
 Vouched: TypeAlias = Callable[[str], Trust | None]
@@ -30,7 +31,10 @@ Told: TypeAlias = Callable[[str, RunOutcome], None]
 
 
 class Work:
-    """The runs of one replay, and the workers that share them."""
+    """The runs of one replay, and the workers that share them.
+
+    `ready` is the candidate with the tools that its toolsets list in it.
+    """
 
     def __init__(
         self,
@@ -51,8 +55,10 @@ class Work:
         self._is_over = is_over
         self._lock = threading.Lock()
         self._outcomes: dict[str, RunOutcome] = {}
-        self.rules = rules_of(plan, ready.tools)
-        self.recordings = recordings(plan, self.rules, ready)
+        self._toolsets = listings(ready, plan)
+        self.ready = completed(ready, self._toolsets, plan.header)
+        self.rules = rules_of(plan, self.ready.tools)
+        self.recordings = recordings(plan, self.rules, self.ready)
         self._erased = runs_erased(plan.events)
         order = reversed(open_first(self.recordings))
         self._waiting = [self.recordings[run] for run in order if run not in self._erased]
@@ -89,7 +95,7 @@ class Work:
 
     def _work(self, driver: Driver | None) -> None:
         """Take runs until none waits; after a break go on in a new process."""
-        worker = _Worker(self._start, driver)
+        worker = _Worker(self._start, driver, self._toolsets)
         try:
             while (recording := self._next()) is not None:
                 trust = self._vouched(recording.run.id)
@@ -141,9 +147,12 @@ class _Worker:
     `escapes` are what was tried before the first run, `reached` what was reached in all.
     """
 
-    def __init__(self, start: Callable[[], Driver], driver: Driver | None) -> None:
+    def __init__(
+        self, start: Callable[[], Driver], driver: Driver | None, toolsets: Listings
+    ) -> None:
         self._start = start
         self._driver = driver
+        self._toolsets = toolsets
         self.escapes: list[str] = []
         self.reached = Reached()
 
@@ -154,7 +163,7 @@ class _Worker:
         except BackstopError as error:
             answers.fail(f"{error} [{error.slug}]", step=steps[0])
             return Played()
-        played = driver.play(run, steps, answers)
+        played = driver.play(run, steps, answers, toolsets=self._toolsets)
         if played.broken:
             self._note(driver)
             driver.close()

@@ -18,6 +18,7 @@ from backstop.adapters.memory import MemoryStore
 from backstop.adk.code import code_digest, tool_code
 from backstop.adk.control import STEERING
 from backstop.adk.schema import schema_of
+from backstop.adk.toolsets import Listed
 from backstop.config import DEFAULT_FILE, Agent, Config, load
 from backstop.core.canon import CANON_VERSION
 from backstop.core.declaration import Declaration
@@ -253,17 +254,32 @@ class _Learner:
         self._register(said.tool, self._tools.add(said), code_digest(said.function))
         self._homes.add(said.home)
 
+    def knows_listing(self, key: str, listing: list[Listed]) -> bool:
+        """Is this what the toolset of that key is registered to list?"""
+        known = self._header.toolsets
+        return isinstance(known, dict) and known.get(key) == listing
+
+    def learn_listing(self, key: str, listing: list[Listed]) -> None:
+        """Know what a toolset lists from now on. Raises what the store raises."""
+        known = self._header.toolsets
+        told = known if isinstance(known, dict) else {}
+        self._tell(msgspec.structs.replace(self._header, toolsets={**told, key: listing}))
+
     def _register(self, name: str, declared: Declaration, code: str) -> None:
-        header = msgspec.structs.replace(
-            self._header,
-            tools={**self._header.tools, name: declared.digest},
-            code={**self._header.code, name: code},
-            declarations={**self._header.declarations, declared.digest: declared},
+        self._tell(
+            msgspec.structs.replace(
+                self._header,
+                tools={**self._header.tools, name: declared.digest},
+                code={**self._header.code, name: code},
+                declarations={**self._header.declarations, declared.digest: declared},
+            )
         )
+        self._known[name] = declared
+        self._met.add(name)
+
+    def _tell(self, header: Header) -> None:
         if isinstance(self._store, MemoryStore):
             self._store.register(header)
         else:
             open_store(self._url, header=header)
         self._header = header
-        self._known[name] = declared
-        self._met.add(name)

@@ -21,6 +21,7 @@ from backstop.guard.claims.offloop import written
 from backstop.guard.claims.safety import Safety
 from backstop.guard.journal import Attempt, Journal, as_sent, current
 from backstop.guard.plugin.functions import serve_coroutine, serve_function
+from backstop.guard.plugin.listings import hear_toolsets
 from backstop.guard.plugin.models import ModelRecorder
 from backstop.guard.plugin.nested import is_hidden, run_with
 from backstop.guard.plugin.router import ROUTER
@@ -134,6 +135,15 @@ class GuardPlugin(BasePlugin):
         attempt.said.clear()
 
     # --- what it asks for ---
+
+    async def before_agent_callback(self, *, agent: Any, callback_context: Any) -> Any:
+        """Hear what the agent's toolsets list: they are asked before its model is."""
+        asking = callback_context._invocation_context  # noqa: SLF001 - no public way to it
+        scope = scope_of(asking)
+        if scope is None or scope.attempt is None or self._is_spare(asking):
+            return
+        if isinstance(scope.station, Station):
+            hear_toolsets(agent, scope.station)
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Arm the model that is about to be asked."""

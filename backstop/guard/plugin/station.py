@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from backstop.adk.toolsets import Listed
 from backstop.core.declaration import Declaration
 from backstop.core.events import EffectClaimed
 from backstop.errors import BackstopError
@@ -125,6 +126,14 @@ class Learner(Protocol):
         """Register it. Raises what the store raises."""
         ...
 
+    def knows_listing(self, key: str, listing: list[Listed]) -> bool:
+        """Is this what the toolset of that key is registered to list?"""
+        ...
+
+    def learn_listing(self, key: str, listing: list[Listed]) -> None:
+        """Register it. Raises what the store raises."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Station:
@@ -142,6 +151,7 @@ class Station:
     observing: bool = False
     turns: Turns = field(default_factory=Turns)
     learner: Learner | None = None
+    judge: Judge | None = None
     sessions: Sessions = field(init=False)
     _old: OldKeys = field(init=False)
 
@@ -151,7 +161,6 @@ class Station:
         object.__setattr__(self, "_old", keys)
         object.__setattr__(self, "sessions", Sessions(journal))
 
-    judge: Judge | None = None
     def safety_of(self, tool: str) -> Safety:
         """What is known of a tool."""
         return self.safety.get(tool, self.unsaid)
@@ -254,6 +263,7 @@ class Station:
             effects[known.call.named.key] = undecided(known.call)
             case.call = known.call
             case.intent = intent_of(known.call, self.journal, case.safety)
+            case.store.key = case.intent.key
         case.bars = tuple(intent_of(bar, self.journal, case.safety) for bar in known.bars)
 
     def _given(
@@ -263,7 +273,6 @@ class Station:
         if self.observing:
             return self._observed(case, outcome)
         answer = case.failed(outcome) if isinstance(outcome, BackstopError) else outcome
-            case.store.key = case.intent.key
         call = case.call
         call.attempt.effects[call.named.key] = unfinished(answer, call)
         mark(call, _word(case, answer), fence=case.store.fence)

@@ -237,6 +237,12 @@ async def tell_unreached(asked: Asked, result: Any, station: Station, attempt: A
     """Record a call that did not reach its tool, and what the framework's own tools said."""
     steering = is_control(asked.tool)
     declared = Declaration(tool=asked.tool.name, effect=False) if steering else None
+    if not steering:
+        try:
+            await _learned(asked.tool, station)  # a row may name only what is registered
+        except BackstopError as error:
+            _log.warning("backstop could not record a call of %s: %s", asked.tool.name, error)
+            return
     call = _named(asked.tool, asked.args, asked.context, station, attempt, declared)
     if isinstance(call, str):
         return  # it has no key; had it reached the guard, that would have refused it

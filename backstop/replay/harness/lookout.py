@@ -58,6 +58,10 @@ _OF_CONCERN: Final = frozenset({*_ALWAYS, *_PATHS, "open"})
 _CAP: Final = 1000
 
 
+def _nobody(_what: str, _detail: str) -> None:
+    """Hears of it and says nothing."""
+
+
 class Barred(PermissionError):
     """The candidate tried something from which it is barred in a replay."""
 
@@ -99,6 +103,18 @@ class Lookout:
             yield
         finally:
             self._idle = before
+
+    @contextlib.contextmanager
+    def unheard(self) -> Any:
+        """What is tried inside is tried by us: it is barred as ever, and told to nobody."""
+        self.collect()
+        sink, told = self._sink, set(self._told)
+        self._sink = _nobody
+        try:
+            yield
+        finally:
+            self.collect()
+            self._sink, self._told = sink, told
 
     def collect(self) -> None:
         """Pass on the notes that the warden took since last time."""

@@ -30,6 +30,7 @@ from .warden import Warden, watch
 
 if TYPE_CHECKING:  # the framework loads in the candidate's process only
     from .runs import Run
+    from .survey import Survey
 
 PROTOCOL: Final = 1
 _IMPORT_TIME: Final = "2020-01-01T00:00:00+00:00"
@@ -168,6 +169,7 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     from .frozen import Frozen
     from .levers import nobody_listens, quiet_telemetry
     from .runs import Run, intercept, tune
+    from .toolsets import Toolsets
     from .waiting import Waiting
 
     tune()
@@ -187,7 +189,11 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     reach.install()
     before = frozenset(sys.modules)
     candidate = load(chosen.agent, links=chosen.scratch / "agents", adk=version)
-    ready = {**_ready(candidate, held, before), **reach.told(lookout.opened)}
+    seen = _surveyed(candidate)
+    toolsets = Toolsets(seen, folder=candidate.folder, lookout=lookout, loop=waiting.loop)
+    listed = toolsets.look()
+    ready = {**_ready(candidate, seen, held, before), "toolsets": listed}
+    ready |= reach.told(lookout.opened)
     if quiet is not None and nobody_listens():
         quiet.on()
     lookout.collect()
@@ -202,6 +208,7 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
             frozen=frozen,
             lookout=lookout,
             waiting=waiting,
+            toolsets=toolsets,
         )
         done = _fork_run(run, answer, channel, lookout, ends, reach)
         answer = channel.ask_blocking(done)
@@ -247,11 +254,15 @@ def _take_effects(calls: object) -> None:
     effects.install(calls)
 
 
-def _ready(candidate: Candidate, held: list[str], before: frozenset[str]) -> Message:
-    from .history import readers
+def _surveyed(candidate: Candidate) -> Survey:
     from .survey import Survey
 
-    seen = Survey(root=candidate.root, plugins=candidate.plugins, folder=candidate.folder)
+    return Survey(root=candidate.root, plugins=candidate.plugins, folder=candidate.folder)
+
+
+def _ready(candidate: Candidate, seen: Survey, held: list[str], before: frozenset[str]) -> Message:
+    from .history import readers
+
     return {
         "t": "ready",
         "protocol": PROTOCOL,

@@ -23,6 +23,7 @@ from .frozen import Frozen
 from .lookout import Lookout
 from .sessions import ReplaySessions
 from .survey import is_guard
+from .toolsets import Toolsets
 from .trace import log_digest, run_config
 from .waiting import Waiting
 
@@ -68,8 +69,10 @@ class Run:
         frozen: Frozen,
         lookout: Lookout,
         waiting: Waiting,
+        toolsets: Toolsets,
     ) -> None:
         self.waiting = waiting
+        self._toolsets = toolsets
         self._candidate = candidate
         self._channel = channel
         self._calls = calls
@@ -82,6 +85,7 @@ class Run:
         """Play all steps that the driver gives; the `run_done` message without its id."""
         self._channel.attach(asyncio.get_running_loop())
         self._frozen.begin(begin["at"], 0)
+        self._toolsets.serve(begin.get("toolsets") or {})
         sessions = ReplaySessions(begin.get("window"))
         app_name = begin.get("app") or self._candidate.name
         user = begin.get("user") or "user"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ...adk.code import body_of, setup_digest, tool_code
 from ...adk.schema import schema_of
+from ...adk.toolsets import Toolset, toolsets_of
 
 _SERVER_SIDE: Final = frozenset(
     {
@@ -38,7 +39,8 @@ Found = dict[str, Any]
 class Survey:
     """Walks the agent tree once; `agents`, `tools` and `escapes` are as `Ready` tells them.
 
-    `said` is what the `@effect` on a tool's function declares, for each tool that has one.
+    `said` is what the `@effect` on a tool's function declares, for each tool that has one;
+    `toolsets` are those of the agents, each with whether the guard sits on its tools.
     """
 
     def __init__(self, *, root: Any, plugins: list[Any], folder: Path) -> None:
@@ -46,6 +48,7 @@ class Survey:
         self.tools: list[Found] = []
         self.escapes: list[Found] = []
         self.said: list[Any] = []
+        self.toolsets: list[tuple[Toolset, bool]] = []
         self._folder = folder
         self._guarded = any(is_guard(plugin) for plugin in plugins)
         self._seen: set[int] = set()
@@ -71,6 +74,7 @@ class Survey:
                 }
             )
         self._look_for_escapes(node, kind)
+        self.toolsets += [(toolset, guarded) for toolset in toolsets_of(node)]
         for tool in getattr(node, "tools", None) or ():
             self._visit_tool(tool, agent=node.name, guarded=guarded)
         if kind == "_ToolNode":
