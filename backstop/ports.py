@@ -346,3 +346,41 @@ class Sandbox(Protocol):
     def start(self, agent: Path) -> Conversation:
         """Start the candidate in folder `agent`; it speaks first. Raises `SandboxError`."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """A request to a model: its contents and its configuration, as canonical JSON in `body`.
+
+    `answer` is how many tokens it allows the model to answer; None if it does not say.
+    """
+
+    model: str
+    body: str
+    answer: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSaid:
+    """A model's answer in the framework's form, as JSON, and the tokens that it took."""
+
+    response: bytes
+    tokens_in: int
+    tokens_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSilent:
+    """There is no answer that could be used, and `why`; it may have cost tokens all the same."""
+
+    why: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class ModelBroker(Protocol):
+    """Asks models in a candidate's place, which has no network."""
+
+    def ask(self, request: ModelRequest) -> ModelSaid | ModelSilent:
+        """Ask once, within a bounded time; never raises for what a model or a network does."""
+        ...
