@@ -1,0 +1,180 @@
+"""An agent's source, parsed once: where its functions are, and what its names stand for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from backstop.adapters.discovery.walking import parsed
+
+_FILES: Final = 2_000
+_LEFT_OUT: Final = frozenset({"node_modules", "site-packages", "venv", "env", "__pycache__"})
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """A source file: its path from the agent's folder, and what its imports are called in it.
+
+    `assigned` are names that it gives a value at its top, with the last value of each.
+    """
+
+    path: str
+    tree: ast.Module
+    imports: Mapping[str, str]
+    assigned: Mapping[str, ast.expr]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defined:
+    """A function, and the module that it stands in. `qualified` is its name within that."""
+
+    module: Module
+    qualified: str
+    node: Function
+
+    @property
+    def described(self) -> str:
+        """Its docstring; empty if it has none."""
+        return ast.get_docstring(self.node) or ""
+
+    def at(self, node: ast.AST) -> str:
+        """``file:line`` of something in it."""
+        return f"{self.module.path}:{getattr(node, 'lineno', self.node.lineno)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """All modules of an agent's folder, and their functions and classes by name."""
+
+    modules: tuple[Module, ...]
+    functions: Mapping[str, tuple[Defined, ...]] = field(default_factory=dict)
+    classes: Mapping[str, tuple[tuple[Module, ast.ClassDef], ...]] = field(default_factory=dict)
+
+    def at(self, body: str) -> Defined | None:
+        """The function that the harness names as ``file:qualified name``; None if unknown."""
+        path, _, qualified = body.rpartition(":")
+        plain = qualified.replace(".<locals>.", ".")
+        for one in self.functions.get(plain.rpartition(".")[2], ()):
+            if one.module.path == path and one.qualified == plain:
+                return one
+        return None
+
+    def only(self, name: str) -> Defined | None:
+        """The function of this name, if there is exactly one."""
+        found = self.functions.get(name, ())
+        return found[0] if len(found) == 1 else None
+
+    def assigned(self, name: str, module: Module) -> tuple[Module, ast.expr] | None:
+        """What a name of a module was last given at its top, through imports within the folder."""
+        if name in module.assigned:
+            return module, module.assigned[name]
+        source = module.imports.get(name)
+        if source is None:
+            return None
+        wanted, original = source.rpartition(".")[::2]
+        stem = wanted.lstrip(".").replace(".", "/")
+        for other in self.modules:
+            if original in other.assigned and _is_module(other.path, stem):
+                return other, other.assigned[original]
+        return None
+
+
+def _is_module(path: str, stem: str) -> bool:
+    """Is `path` the file of a dotted name, of which the beginning may lie above the folder?"""
+    own = path.removesuffix(".py").removesuffix("/__init__")
+    return not stem or own == stem or own.endswith(f"/{stem}") or stem.endswith(f"/{own}")
+
+
+def read(folder: Path) -> Sources:
+    """Parse every source file below `folder`; what is no Python is left out."""
+    modules: list[Module] = []
+    functions: dict[str, list[Defined]] = {}
+    classes: dict[str, list[tuple[Module, ast.ClassDef]]] = {}
+    for path in _files(folder):
+        tree = parsed(folder / path)
+        if tree is None:
+            continue
+        module = Module(
+            path=path, tree=tree, imports=dict(_imports(tree)), assigned=dict(_assigned(tree))
+        )
+        modules.append(module)
+        for qualified, node in _definitions(tree, ""):
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, []).append((module, node))
+            else:
+                found = Defined(module=module, qualified=qualified, node=node)
+                functions.setdefault(node.name, []).append(found)
+    return Sources(
+        modules=tuple(modules),
+        functions={name: tuple(found) for name, found in functions.items()},
+        classes={name: tuple(found) for name, found in classes.items()},
+    )
+
+
+def _files(folder: Path) -> list[str]:
+    found: list[str] = []
+    for file in sorted(folder.rglob("*.py")):
+        path = file.relative_to(folder)
+        if any(part.startswith(".") or part in _LEFT_OUT for part in path.parts):
+            continue
+        found.append(path.as_posix())
+        if len(found) >= _FILES:
+            break
+    return found
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """What each imported name stands for, dotted; of a relative import with its dots."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                for alias in node.names:
+                    top = alias.name.partition(".")[0]
+                    yield alias.asname or top, alias.name if alias.asname else top
+            case ast.ImportFrom():
+                module = "." * node.level + (node.module or "")
+                for alias in node.names:
+                    yield alias.asname or alias.name, f"{module}.{alias.name}"
+            case _:
+                pass
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    yield from _targets(target, value)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                yield name, value
+            case _:
+                pass
+
+
+def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    match target, value:
+        case ast.Name(id=name), _:
+            yield name, value
+        case ast.Tuple(elts=names), ast.Tuple(elts=values) if len(names) == len(values):
+            for name_of, one in zip(names, values, strict=True):
+                yield from _targets(name_of, one)
+        case ast.Tuple(elts=names), _:
+            for name_of in names:
+                yield from _targets(name_of, value)
+        case _:
+            pass
+
+
+def _definitions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function | ast.ClassDef]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = f"{prefix}{child.name}"
+            yield name, child
+            yield from _definitions(child, f"{name}.")
+        else:
+            yield from _definitions(child, prefix)
