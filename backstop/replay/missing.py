@@ -74,7 +74,7 @@ def missing(failure: Failure) -> Missing:
 _INSTALL: Final = "install the agent's requirements where Backstop runs, or say --python"
 _NO_MODULE: Final = re.compile(r"No module named '([\w.]+)'")
 _TO_INSTALL: Final = re.compile(r"pip3? install (?:-\S+ )*[\"'`]?([\w.\[\],-]*[\w\]])")
-_NOT_IN: Final = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
+_NOT_IN: Final = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'( \(unknown location\))?")
 _VERSION: Final = "install the version of it that the agent's requirements name, or say --python"
 
 
@@ -83,7 +83,12 @@ def _package(failure: Failure) -> Missing | None:
     if (found := _NO_MODULE.search(text)) is not None:
         what = f"the module {found[1]} is not installed"
         return Missing(kind=Kind.PACKAGE, name=found[1], what=what, remedy=_INSTALL)
-    if (found := _NOT_IN.search(text)) is not None:
+    if (found := _NOT_IN.search(text)) is not None and found[3]:
+        # Several packages share one folder, and the one that brings this is not there.
+        name = f"{found[2]}.{found[1]}"
+        what = f"the module {name} is not installed"
+        return Missing(kind=Kind.PACKAGE, name=name, what=what, remedy=_INSTALL)
+    if found is not None:
         what = f"the module {found[2]} that is installed has no {found[1]}"
         return Missing(kind=Kind.PACKAGE, name=found[2], what=what, remedy=_VERSION)
     if (found := _TO_INSTALL.search(text)) is not None:
