@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -19,6 +20,7 @@ class Limits:
 
     `line` bounds one line of the wire, `said` all lines of a conversation together and
     `printed` all that the candidate prints beside it, of which the last `noise` bytes are kept.
+    `variables` are what it finds in its environment beside what every candidate does.
     """
 
     line: int = 16 << 20
@@ -30,6 +32,7 @@ class Limits:
     noise: int = 64 << 10
     silence_s: float = 60.0
     wall_s: float = 1800.0
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def silent(agent: Path, limits: Limits) -> SandboxError:
@@ -136,4 +139,5 @@ def harness_options(limits: Limits, *, agent: str, scratch: str, world: int = 0)
         *("--memory", str(limits.memory), "--files", str(limits.files)),
         *("--file-bytes", str(limits.file_bytes)),
         *(("--world", str(world)) if world else ()),
+        *(f"--variable={name}={value}" for name, value in sorted(limits.variables.items())),
     ]

@@ -106,7 +106,8 @@ class Sandbox:
     """Where a candidate runs: memory in bytes, wall time in seconds for the whole replay.
 
     `python` is the interpreter with the candidate's packages; None is our own. `cpus` is how
-    many processors to use; None is all. `build` is for containers alone.
+    many processors to use; None is all. `build` is for containers alone. `env` are variables that
+    a candidate finds when it is imported.
     """
 
     kind: str
@@ -115,6 +116,7 @@ class Sandbox:
     cpus: float | None
     wall: int
     build: Build
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +256,7 @@ def _sandbox(model: SandboxModel, root: Path) -> Sandbox:
         cpus=model.cpus,
         wall=wall_seconds(model.wall),
         build=_build(model.build),
+        env=dict(model.env),
     )
 
 

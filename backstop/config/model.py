@@ -13,6 +13,10 @@ _UNITS: Final = {"k": 1024, "m": 1024**2, "g": 1024**3, "s": 1, "h": 3600}
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,6})([smh])", re.ASCII)
 _PERIOD: Final = re.compile(r"([0-9]{1,6})([smhd])", re.ASCII)
 _ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+(/[!-~]*)?", re.ASCII)
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+_KEPT: Final = re.compile(
+    r"(PYTHON|LD_|LC_|BACKSTOP_|OTEL_|HOME$|PATH$|TMPDIR$|TZ$|ADK_DISABLE_LOAD_DOTENV$)"
+)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -52,6 +56,14 @@ def _checked_period(text: str) -> str:
     return text
 
 
+def _checked_variable(name: str) -> str:
+    if _VARIABLE.fullmatch(name) is None:
+        raise ValueError(f"{name!r} is no name of a variable")
+    if _KEPT.match(name):
+        raise ValueError(f"{name!r} is what the sandbox itself sets or Python reads; leave it out")
+    return name
+
+
 def _checked_address(text: str) -> str:
     if _ADDRESS.fullmatch(text) is None:
         raise ValueError(
@@ -73,6 +85,8 @@ Size = Annotated[str, AfterValidator(_checked_size)]
 Span = Annotated[str, AfterValidator(_checked_span)]
 Period = Annotated[str, AfterValidator(_checked_period)]
 Address = Annotated[str, AfterValidator(_checked_address)]
+Variable = Annotated[str, AfterValidator(_checked_variable)]
+Value = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]*$")]
 ImageName = Annotated[
     str, Field(pattern=r"^[a-z0-9][A-Za-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$", max_length=300)
 ]
@@ -307,6 +321,12 @@ class SandboxModel(_Model):
         "that there are where left out.",
     )
     wall: Span = "300s"
+    env: dict[Variable, Value] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="Variables that the agents' code needs when it is imported, with harmless "
+        "values: this file is no place for a secret.",
+    )
     build: BuildModel = BuildModel()
 
 

@@ -51,6 +51,8 @@ def replays(
         job.ruling,
         replays=versions,
         world=world,
+        # A change may bring what its own code needs: set behind the barrier, it frees nobody.
+        env=job.config.sandbox.env,
         contents=Contents(
             checkouts=job.checkouts(),
             withheld=(*job.ledgers(), *withheld),

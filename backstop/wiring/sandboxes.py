@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, partial
@@ -101,28 +101,31 @@ def sandbox(
     *,
     replays: int = 1,
     world: int = 0,
+    env: Mapping[str, str] | None = None,
     contents: Contents | None = None,
     say: Say | None = None,
 ) -> Sandbox:
     """The sandbox that was chosen, within the configured bounds.
 
     `replays` share its time: each has the configured wall. `world` is what candidates meet there:
-    0 has the recorded time and chance. `contents` are for containers, and `say` is told what takes
-    long there. Raises `MissingExtra`, and `SandboxError` where there is no daemon that can be used.
+    0 has the recorded time and chance; `env` are variables beside those that `ruling` has.
+    `contents` are for containers, and `say` is told what takes long there. Raises `MissingExtra`,
+    and `SandboxError` where there is no daemon that can be used.
     """
-    limits = _limits(ruling, replays=replays)
+    limits = _limits(ruling, replays=replays, env=env or {})
     if chosen.kind is SandboxKind.DOCKER:
         return _docker(chosen, ruling, limits, contents or Contents(), say, world=world)
     return _process(ruling, limits, barred=chosen.walls, world=world)
 
 
-def _limits(ruling: Config, *, replays: int) -> Limits:
+def _limits(ruling: Config, *, replays: int, env: Mapping[str, str]) -> Limits:
     bounds = ruling.sandbox
     # The replay itself begins no run after `wall`; only what does not listen is ended later.
     return Limits(
         memory=bounds.memory,
         silence_s=min(Limits().silence_s, bounds.wall),
         wall_s=bounds.wall * replays + _GRACE_S,
+        variables={**env, **bounds.env},
     )
 
 

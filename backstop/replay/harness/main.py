@@ -41,7 +41,8 @@ _ID_GAP: Final = 1_000_000
 class Options(NamedTuple):
     """The command line: the agent's folder, the scratch folder, what to bar and to bound.
 
-    `world` says which time, chance and surroundings to show (`frozen`).
+    `world` says which time, chance and surroundings to show (`frozen`); `variables` are set once
+    the barrier stands, so that they mean nothing to what is before it.
     """
 
     agent: Path
@@ -49,6 +50,7 @@ class Options(NamedTuple):
     barred: bool
     bounds: barrier.Bounds
     world: int
+    variables: dict[str, str]
 
 
 class Ends(NamedTuple):
@@ -69,6 +71,7 @@ def options(argv: list[str]) -> Options:
     parser.add_argument("--files", type=int, default=0)
     parser.add_argument("--file-bytes", type=int, default=0)
     parser.add_argument("--world", type=int, default=0)
+    parser.add_argument("--variable", action="append", default=[])
     found = parser.parse_args(argv)
     return Options(
         agent=found.agent,
@@ -76,6 +79,7 @@ def options(argv: list[str]) -> Options:
         barred=not found.open,
         bounds=barrier.Bounds(found.memory, found.files, found.file_bytes),
         world=found.world,
+        variables=dict(one.split("=", 1) for one in found.variable),
     )
 
 
@@ -188,6 +192,7 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     reach = Reach(chosen.agent)
     reach.install()
     before = frozenset(sys.modules)
+    os.environ.update(chosen.variables)
     candidate = load(chosen.agent, links=chosen.scratch / "agents", adk=version)
     seen = _surveyed(candidate)
     toolsets = Toolsets(seen, folder=candidate.folder, lookout=lookout, loop=waiting.loop)
