@@ -65,6 +65,37 @@ def marked(source: bytes, name: str, first: int) -> tuple[ast.Module, int]:
     return tree, len(numbered)
 
 
+def block_at(source: bytes, line: int) -> int:
+    """The number of the block that a line of a module belongs to.
+
+    Raises as `blocks` does.
+    """
+    cuts = _Cutter(ast.parse(source)).cuts
+    found = [
+        (_last_line(statement) - _first_line(statement), -number)
+        for number, cut in enumerate(cuts)
+        for statement in cut.body[cut.at : _end_of(cut, cuts)]
+        if _first_line(statement) <= line <= _last_line(statement)
+    ]
+    _, number = min(found, default=(0, 0))
+    return -number
+
+
+def _end_of(cut: _Cut, cuts: Sequence[_Cut]) -> int:
+    """Where in its list of statements the next block begins."""
+    after = (other.at for other in cuts if other.body is cut.body and other.at > cut.at)
+    return min(after, default=len(cut.body))
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(one.lineno for one in decorators)])
+
+
+def _last_line(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
 def _mark(number: int, cut: _Cut) -> ast.stmt:
     target = ast.Subscript(
         value=ast.Name(id=MARKS, ctx=ast.Load()), slice=ast.Constant(number), ctx=ast.Store()

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from backstop.adk.escapes import Way
+
 _SIZE: Final = re.compile(r"([1-9][0-9]{0,8})([kmg])", re.ASCII)
 _UNITS: Final = {"k": 1024, "m": 1024**2, "g": 1024**3, "s": 1, "h": 3600}
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,6})([smh])", re.ASCII)
@@ -256,6 +258,10 @@ class GateModel(_Model):
     max_assumed_steps: int = Field(default=0, ge=0)
     allow_empty: bool = Field(
         default=False, description="Nothing to compare is a pass: the pull request that begins."
+    )
+    accepts: tuple[Way, ...] = Field(
+        default=(),
+        description="Ways past interception that may stay uncovered; docs/doctor.md names them.",
     )
     waivers: Literal["head", "base"] = Field(
         default="head",

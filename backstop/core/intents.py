@@ -34,12 +34,24 @@ class Pass(StrEnum):
     HANDOVER = "handover"
 
 
+class Escaped(msgspec.Struct, frozen=True, kw_only=True):
+    """A way past interception that a version has, in words; `way` is what a policy accepts it by.
+
+    What `counts` is not covered by the replay; the rest is said all the same.
+    """
+
+    way: str
+    told: str
+    counts: bool = True
+
+
 class IntentsHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="intents"):
     """First line: which candidate was replayed against which ledger, under which declarations.
 
     `declarations` are those that the keys were made under, by tool; `tools` are those that
     the candidate has, `guarded` those on which its harness reported the guard; `ledger` is
-    the digest of the ledger replayed. `uncovered` names what the replay cannot speak for.
+    the digest of the ledger replayed. `uncovered` names what the replay cannot speak for,
+    `escapes` what passes interception in that version.
     """
 
     format: int
@@ -51,6 +63,7 @@ class IntentsHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", ta
     tools: tuple[str, ...] = ()
     guarded: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
+    escapes: tuple[Escaped, ...] = ()
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="intent", gc=False):

@@ -50,6 +50,7 @@ def worst(decisions: Sequence[Decision]) -> Decision:
 class Policy:
     """What blocks, and how much may stay unknown.
 
+    `accepts` are ways past interception that may stay uncovered, by name.
     `max_assumed_steps` counts steps over all runs. `allow_empty` lets a ledger with no run,
     or a comparison with none, pass: for the change that introduces Backstop. `accepted` is
     what does not block although its kind does; it never makes up for coverage (D4).
@@ -58,6 +59,7 @@ class Policy:
     fail_on: frozenset[Kind] = frozenset({Kind.DUPLICATE})
     max_assumed_steps: int = 0
     allow_empty: bool = False
+    accepts: frozenset[str] = frozenset()
     accepted: Accepted | None = None
 
 

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from backstop.adk.blocks import MODULE, Block
 from backstop.replay.code import Exercised
-from backstop.replay.wire import EscapeSeen, Ready
-
-UNOBSERVABLE: Final[Mapping[str, str]] = {
-    "own-loop": "runs its own loop, out of sight",
-    "code-executor": "executes code that a model wrote",
-    "toolset": "lists its tools only when it is online",
-    "include-plugins": "runs without plugins",
-}
-"""Kinds of escape whose effects no replay sees; the others run behind the sandbox's walls."""
+from backstop.replay.wire import Ready
 
 _LISTED: Final = 25
 _LINES_SHOWN: Final = 5
@@ -30,7 +22,7 @@ def uncovered(
     Without a `base`, `recorded` says which code the tools had when the ledger was written.
     """
     before = recorded if base is None else code_of(base)
-    return (*_changed(before, code_of(candidate)), *_unobservable(candidate.escapes))
+    return tuple(_changed(before, code_of(candidate)))
 
 
 def code_of(ready: Ready) -> dict[str, str]:
@@ -43,15 +35,6 @@ def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
         f"what {tool} does inside changed; no replay runs it"
         for tool in sorted(before.keys() & after.keys())
         if before[tool] != after[tool]
-    ]
-
-
-def _unobservable(escapes: Iterable[EscapeSeen]) -> list[str]:
-    return [
-        f"{escape.where} {UNOBSERVABLE[escape.kind]}"
-        + (f" ({escape.detail})" if escape.detail else "")
-        for escape in escapes
-        if escape.kind in UNOBSERVABLE
     ]
 
 

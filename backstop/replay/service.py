@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
+import msgspec
+
 from backstop.core.canon import CANON_VERSION
 from backstop.core.events import RequestDigests, RunOpened
 from backstop.core.intents import INTENTS_FORMAT, IntentsHeader
@@ -20,6 +22,7 @@ from backstop.ports import Sandbox
 from backstop.replay.code import Exercised
 from backstop.replay.coverage import uncovered, unreached
 from backstop.replay.driver import Driver
+from backstop.replay.escapes import escaped
 from backstop.replay.models import Trust
 from backstop.replay.passes import RunOutcome
 from backstop.replay.plan import Plan, Progress, Replay
@@ -233,8 +236,12 @@ def _told(plan: Plan, played: _Played) -> Replay:
     escapes = (*early, *(e for outcome in in_ledger_order for e in outcome.escapes))
     exercised = Exercised.of(ready, plan.code, work.reached)
     missed = _not_exercised(plan, ready, exercised)
+    base = None if plan.base is None else plan.base.ready
     return Replay(
-        header=_header(plan, ready, work.rules, tuple(dict.fromkeys((*escapes, *missed)))),
+        header=msgspec.structs.replace(
+            _header(plan, ready, work.rules, tuple(dict.fromkeys((*escapes, *missed)))),
+            escapes=escaped(ready, base=base, exercised=exercised),
+        ),
         intents=tuple(intent for outcome in in_ledger_order for intent in outcome.intents),
         runs=tuple(outcome.replayed for outcome in in_ledger_order),
         ready=ready,

@@ -72,11 +72,20 @@ class ToolSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EscapeSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """A way by which an effect of the candidate can pass interception, found before it ran."""
+    """A way by which an effect of the candidate can pass interception, found before it ran.
+
+    `kind` is a `Way`; `at` is where it lies in the candidate's code, as ``file:line`` from its
+    folder, and `block` the number of the block that holds it, where that is in the folder. Code
+    in the `body` of a tool runs in no replay; of `quiet` code nothing was seen to reach outside.
+    """
 
     kind: str
     where: str
     detail: str = ""
+    at: str = ""
+    block: int = -1
+    body: bool = False
+    quiet: bool = False
 
 
 class ToolsetSeen(msgspec.Struct, frozen=True, kw_only=True):

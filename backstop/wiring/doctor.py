@@ -12,15 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from google.adk.apps import App
 from google.adk.runners import Runner
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.genai import types
 
 from backstop.adapters.apiserver import ApiServer, NotAnswered
+from backstop.adk.escapes import Way
 from backstop.errors import BackstopError
 from backstop.guard.plugin.health import Health, heard, question
+from backstop.replay.escapes import findings
+from backstop.replay.harness.escapes import escapes
 from backstop.replay.harness.survey import Survey, is_guard
+from backstop.replay.wire import EscapeSeen
 from backstop.wiring.plugin import Plugin
 
 _USER: Final = "backstop-doctor"
@@ -93,9 +98,11 @@ def _check_agent(folder: Path, *, config: Path | None, nonce: str) -> Iterator[C
     if not any(map(is_guard, app.plugins)):
         hint = "its code does not attach the guard: start it with --extra_plugins backstop.Plugin"
         yield Check(ok=True, note=True, what=f"{name}: {hint}")
-    for escape in Survey(root=app.root_agent, plugins=[guard], folder=folder).escapes:
-        if escape["kind"] != "include-plugins":  # the guard goes along there
-            told = f"{escape['kind']} in {escape['where']} ({escape['detail']})"
+    survey = Survey(root=app.root_agent, plugins=[guard], folder=folder)
+    seen = msgspec.convert(escapes(survey, app), list[EscapeSeen])
+    for found in findings(escape for escape in seen if not escape.quiet):
+        if found.way != Way.INCLUDE_PLUGINS:  # the guard goes along there
+            told = f"{found.way} in {found.where} ({found.detail or found.at})"
             yield Check(ok=True, note=True, what=f"{name}: not covered: {told}")
 
 

@@ -254,6 +254,7 @@ def policy_of(
             fail_on=frozenset(Kind(kind.upper()) for kind in config.gate.fail_on),
             max_assumed_steps=config.gate.max_assumed_steps,
             allow_empty=config.gate.allow_empty,
+            accepts=frozenset(config.gate.accepts),
         )
     return replace(
         policy,

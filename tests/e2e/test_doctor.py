@@ -105,6 +105,7 @@ from google.adk.tools import google_search
 
 class Own(BaseAgent):
     async def _run_async_impl(self, ctx):
+        open("out", "w").close()
         yield
 
 searcher = LlmAgent(name="searcher", model=Never(model="never"), tools=[google_search])
@@ -116,8 +117,8 @@ app = App(name=app.name, root_agent=whole)
     notes = [line for line in ran.out.splitlines() if ": not covered: " in line]
     assert all(line.startswith("note ") for line in notes)
     assert [line.split(": not covered: ")[1].split(" (")[0] for line in notes] == [
-        "server-side-tool in searcher",
         "custom-agent in own",
+        "server-side-tool in searcher",
     ]
 
 

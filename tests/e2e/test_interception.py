@@ -67,9 +67,9 @@ def test_the_candidate_is_described(orders: Heard) -> None:
     assert order.schema["properties"]["qty"]["default"] == 1  # type: ignore[index]
     assert order.code != look.code
     assert not order.guarded
-    assert {escape.kind for escape in orders.ready.escapes} == {
-        "after_model_callback",
-        "before_tool_callback",
+    assert {(e.kind, e.detail, e.quiet) for e in orders.ready.escapes} == {
+        ("callback", "after_model_callback", True),
+        ("callback", "before_tool_callback", True),
     }
 
 
@@ -201,7 +201,7 @@ def test_code_that_is_not_intercepted_by_itself_is_named(workshop: Heard) -> Non
     assert workshop.ready is not None
     [escape] = workshop.ready.escapes
     assert (escape.kind, escape.where) == ("function-node", "work")
-    assert escape.detail.startswith("agent.py:")
+    assert escape.at.startswith("agent.py:")
 
 
 @pytest.mark.parametrize("missing", ["end_of_record", "nothing"])

@@ -266,6 +266,7 @@ def _surveyed(candidate: Candidate) -> Survey:
 
 
 def _ready(candidate: Candidate, seen: Survey, held: list[str], before: frozenset[str]) -> Message:
+    from .escapes import escapes
     from .history import readers
 
     return {
@@ -277,7 +278,7 @@ def _ready(candidate: Candidate, seen: Survey, held: list[str], before: frozense
         "agents": seen.agents,
         "tools": seen.tools,
         "isolation": held,
-        "escapes": seen.escapes,
+        "escapes": escapes(seen, candidate.app, before=before),
         "history": readers(candidate.folder, candidate.app, before=before),
     }
 
