@@ -16,11 +16,13 @@ from backstop.cli.options import (
     Base,
     CacheDir,
     Candidate,
+    CassetteFile,
     ChangedOnly,
     ConfigFile,
     FailOn,
     Format,
     MaybeConfigFile,
+    Offline,
     Output,
     Repeat,
     ReportFormat,
@@ -114,6 +116,8 @@ def replay(
     candidate: Candidate = None,
     base: Base = None,
     sandbox: SandboxOption = None,
+    cassette: CassetteFile = None,
+    offline: Offline = False,
     runtime: RuntimeOption = None,
 ) -> None:
     """Replay a version; write down what it asks for."""
@@ -133,6 +137,8 @@ def replay(
 
 @app.command()
 def diff(
+        cassette=cassette,
+        offline=offline,
     baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="A ledger.")],
     candidate: Annotated[
         Path,
@@ -157,6 +163,8 @@ def diff(
             fail_on=fail_on,
             allow_empty=allow_empty,
             form=form,
+    cassette: CassetteFile = None,
+    offline: Offline = False,
             output=output,
         )
     )
@@ -169,6 +177,8 @@ app.command()(waive)
 def selftest() -> None:
     """Plant one divergence of each kind and find it."""
     from backstop.cli.selftest import selftest as run
+        cassette=cassette,
+        offline=offline,
 
     typer.echo(run())
 

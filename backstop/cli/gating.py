@@ -83,13 +83,14 @@ def replay(request: ReplayRequest, *, out: Path) -> str:
     write_atomic(out, written.data)
     return (
         f"{plain(str(out))}: replayed {written.runs_replayed:,} of {written.runs_total:,} runs, "
-        f"{count_of(written.intents, 'intent')}; 0 model calls"
+        f"{count_of(written.intents, 'intent')}; {count_of(written.calls, 'model call')}"
     )
 
 
 def _read_by(request: ReplayRequest) -> list[Path | str | None]:
-    """The configuration, and the ledgers that it names."""
-    return [request.config, *(agent.ledger for agent in load(request.config).agents.values())]
+    """The configuration, the ledgers that it names, and the cassette."""
+    ledgers = (agent.ledger for agent in load(request.config).agents.values())
+    return [request.config, request.cassette, *ledgers]
 
 
 def asked(
@@ -100,6 +101,8 @@ def asked(
     base: Path | None,
     sandbox: SandboxKind | None,
     runtime: Runtime | None,
+    cassette: Path | None = None,
+    offline: bool = False,
 ) -> ReplayRequest:
     """The request that the options of both commands make."""
     return ReplayRequest(
@@ -109,4 +112,6 @@ def asked(
         base=base,
         sandbox=sandbox,
         runtime=runtime,
+        cassette=cassette,
+        offline=offline,
     )

@@ -72,6 +72,13 @@ CacheDir: TypeAlias = Annotated[
     Path | None,
     typer.Option("--cache-dir", help="Keep replays here, sealed with BACKSTOP_CACHE_KEY."),
 ]
+CassetteFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--cassette", help="Take a live model's answers from here, and keep them here."),
+]
+Offline: TypeAlias = Annotated[
+    bool, typer.Option("--offline", help="Ask no model: what the cassette lacks stays unknown.")
+]
 Output: TypeAlias = Annotated[
     Path | None,
     typer.Option("--output", help="Write the report to this file too, in the chosen format."),

@@ -17,6 +17,7 @@ from backstop.config.model import (
     ConfigModel,
     FailOn,
     GateModel,
+    LiveModel,
     SandboxModel,
     ToolModel,
     memory_bytes,
@@ -26,6 +27,7 @@ from backstop.config.model import (
 from backstop.config.reading import explained, text_of
 from backstop.config.strictyaml import parse
 from backstop.core.declaration import Declaration, Namespace, Scope
+from backstop.core.spending import Limits
 from backstop.errors import ConfigError
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Config",
     "FailOn",
     "GateModel",
+    "Live",
     "Sandbox",
     "Vouched",
     "anchored",
@@ -64,11 +67,20 @@ class Vouched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """A model that may be asked: within which limits, for how many seconds a call, and where."""
+
+    limits: Limits
+    timeout_s: float
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """An agent of the configuration. Paths are resolved against the configuration's folder.
 
     `vouched` says of tools, by name, how their effects may be tried again. `observing` says that
-    the guard refuses nothing.
+    the guard refuses nothing. `live` is None where its model may not be asked.
     """
 
     name: str
@@ -80,6 +92,7 @@ class Agent:
     declarations: Mapping[str, Declaration]
     vouched: Mapping[str, Vouched] = field(default_factory=dict)
     observing: bool = False
+    live: Live | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +212,23 @@ def _agent(name: str, model: AgentModel, root: Path) -> Agent:
         declarations={tool: _declaration(tool, said) for tool, said in model.tools.items()},
         vouched={tool: _vouched(said) for tool, said in model.tools.items()},
         observing=model.mode == "observe",
+        live=_live(model.model),
+    )
+
+
+def _live(model: LiveModel) -> Live | None:
+    if not model.live:
+        return None
+    return Live(
+        limits=Limits(
+            calls=model.calls,
+            tokens=model.tokens,
+            repeats=model.repeats,
+            agreement=model.agreement,
+            models=model.models,
+        ),
+        timeout_s=wall_seconds(model.timeout),
+        base_url=model.base_url,
     )
 
 

@@ -15,6 +15,7 @@ _UNITS: Final = {"k": 1024, "m": 1024**2, "g": 1024**3, "s": 1, "h": 3600}
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,6})([smh])", re.ASCII)
 _PERIOD: Final = re.compile(r"([0-9]{1,6})([smhd])", re.ASCII)
 _ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+(/[!-~]*)?", re.ASCII)
+_LOOPBACK: Final = re.compile(r"http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 _KEPT: Final = re.compile(
     r"(PYTHON|LD_|LC_|BACKSTOP_|OTEL_|HOME$|PATH$|TMPDIR$|TZ$|ADK_DISABLE_LOAD_DOTENV$)"
@@ -75,6 +76,13 @@ def _checked_address(text: str) -> str:
     return text
 
 
+def _checked_model_address(text: str) -> str:
+    _checked_address(text)
+    if not text.startswith("https://") and _LOOPBACK.match(text) is None:
+        raise ValueError("is no https address: the key of the model would go there in clear")
+    return text
+
+
 def _checked_inside(text: str) -> str:
     if not text.isprintable() or not all(part.strip(".") for part in text.split("/")):
         raise ValueError(f"{text!r} is no file below the checkout's top")
@@ -87,6 +95,7 @@ Size = Annotated[str, AfterValidator(_checked_size)]
 Span = Annotated[str, AfterValidator(_checked_span)]
 Period = Annotated[str, AfterValidator(_checked_period)]
 Address = Annotated[str, AfterValidator(_checked_address)]
+ModelAddress = Annotated[str, AfterValidator(_checked_model_address)]
 Variable = Annotated[str, AfterValidator(_checked_variable)]
 Value = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00]*$")]
 ImageName = Annotated[
@@ -214,6 +223,40 @@ class ToolModel(_Model):
         return self
 
 
+class LiveModel(_Model):
+    """The candidate's own model, asked again where no recorded answer is proven."""
+
+    live: bool = Field(default=False, description="It may be asked; the base's word counts.")
+    calls: int = Field(default=100, ge=1, le=100_000, description="Calls for one verdict.")
+    tokens: int = Field(
+        default=500_000, ge=1, description="Tokens for one verdict, in and out together."
+    )
+    timeout: Span = Field(default="60s", description="How long one call may take.")
+    repeats: int = Field(
+        default=1, ge=1, le=25, description="Replays of each run that the model takes part in."
+    )
+    agreement: int = Field(
+        default=1, ge=1, description="How many of the repeats have to show what is to count."
+    )
+    models: tuple[Text, ...] = Field(
+        default=(),
+        description="The models that may be asked; those that the base's agents name where this "
+        "is left out.",
+    )
+    base_url: ModelAddress | None = Field(
+        default=None, description="Where it is asked; the usual place where left out."
+    )
+
+    @model_validator(mode="after")
+    def _agreement_is_possible(self) -> LiveModel:
+        if self.agreement > self.repeats:
+            raise ValueError(
+                f"agreement {self.agreement} of {self.repeats} repeats can never be reached: "
+                "raise `repeats`"
+            )
+        return self
+
+
 class AgentModel(_Model):
     """One agent: where its code and its ledger are, and what its tools do."""
 
@@ -237,6 +280,7 @@ class AgentModel(_Model):
     tools: dict[Text, ToolModel] = Field(
         default_factory=dict, description="Undeclared tools count as effects."
     )
+    model: LiveModel = LiveModel()
 
 
 class FailOn(StrEnum):

@@ -13,6 +13,7 @@ import msgspec
 
 from backstop.core.declaration import Declaration
 from backstop.core.events import NOTHING
+from backstop.core.spending import LiveUse
 
 INTENTS_FORMAT: Final = 1
 
@@ -51,7 +52,8 @@ class IntentsHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", ta
     `declarations` are those that the keys were made under, by tool; `tools` are those that
     the candidate has, `guarded` those on which its harness reported the guard; `ledger` is
     the digest of the ledger replayed. `uncovered` names what the replay cannot speak for,
-    `escapes` what passes interception in that version.
+    `escapes` what passes interception in that version. `live` tells of a model that could be
+    asked, where one could.
     """
 
     format: int
@@ -64,6 +66,7 @@ class IntentsHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", ta
     guarded: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
     escapes: tuple[Escaped, ...] = ()
+    live: LiveUse | msgspec.UnsetType = msgspec.UNSET
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="intent", gc=False):
@@ -71,7 +74,8 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="inte
 
     `answered_by` is the index in the ledger of the claim that answered it (G1), where one
     did. `assumed` marks what came after an answer that the record cannot vouch for (D2).
-    `holes` are JSON Pointers into `args` that hold a stand-in (A3).
+    `holes` are JSON Pointers into `args` that hold a stand-in (A3). `repeat` numbers the replays
+    of a run that a live model took part in, from 1, where there are several.
     """
 
     run: str
@@ -88,6 +92,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="inte
     holes: tuple[str, ...] = ()
     override: str | None = None
     replay: Pass = Pass.FULL
+    repeat: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class FromLedger(Intent, frozen=True, kw_only=True, tag="from_ledger", gc=False):
@@ -102,10 +107,11 @@ class FromLedger(Intent, frozen=True, kw_only=True, tag="from_ledger", gc=False)
 class RunReplayed(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="run_replayed"):
     """How far the replay can speak for one run.
 
-    `drift` is ``none``, ``drifted`` or ``unknown``; `drifted` names the parts of the request
-    by agent. Steps from cursor `assumed_from` on are assumed (D2); `handed_over` are the
+    `drift` is ``none``, ``drifted``, ``unknown`` or ``live``; `drifted` names the parts of the
+    request by agent. Steps from cursor `assumed_from` on are assumed (D2); `handed_over` are the
     cursors of steps that are assumed when replayed alone (S2). `not_replayable` says why the
-    run could not be replayed to its end.
+    run could not be replayed to its end. `live` counts the answers of a live model, in
+    `repeats` replays.
     """
 
     run: str
@@ -116,6 +122,8 @@ class RunReplayed(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag=
     assumed_from: int | None = None
     handed_over: tuple[int, ...] = ()
     not_replayable: str | None = None
+    live: int | msgspec.UnsetType = msgspec.UNSET
+    repeats: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class IntentsSeal(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", tag="intents_seal"):

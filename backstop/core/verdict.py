@@ -19,6 +19,7 @@ from backstop.core.canon import canonical, digest
 from backstop.core.divergence import Comparison, Divergence, Kind
 from backstop.core.drift import changes
 from backstop.core.intents import RunReplayed
+from backstop.core.spending import LiveUse
 from backstop.core.stability import UnstableField
 from backstop.core.waivers import Waiver, WaiverUse
 
@@ -142,7 +143,8 @@ class AgentVerdict:
 
     A `neutral` agent is new and has nothing to be judged by: it does not count (D5). `waivers`
     are all that were weighed, used or not; `baseline` is None where the agent has none.
-    `replays` is how often the version was replayed, and `unstable` what came out otherwise.
+    `replays` is how often the version was replayed, and `unstable` what came out otherwise. `live`
+    tells of a live model that could be asked, and what it has cost.
     """
 
     agent: str
@@ -157,6 +159,7 @@ class AgentVerdict:
     waivers: tuple[WaiverUse, ...] = ()
     baseline: BaselineUse | None = None
     replays: int = 1
+    live: LiveUse | None = None
     unstable: tuple[UnstableField, ...] = ()
 
 
@@ -355,7 +358,7 @@ def cover(replayed: Mapping[str, RunReplayed], runs: Sequence[str]) -> Coverage:
             for run in replayed.values()
             if run.not_replayable is not None
         ),
-        drift=next((d for d in ("drifted", "unknown") if d in drifts), "none"),
+        drift=next((d for d in ("drifted", "unknown", "live") if d in drifts), "none"),
         drifted={agent: tuple(sorted(parts)) for agent, parts in sorted(drifted.items())},
         not_replayable={
             **dict.fromkeys(sorted(set(runs) - set(replayed)), "nothing is said of it"),

@@ -105,6 +105,7 @@ def _of_intents(intents: Intents, baseline: Recorded) -> Asked:
         uncovered=header.uncovered,
         escapes=header.escapes,
         version=header.candidate,
+        live=None if header.live is msgspec.UNSET else header.live,
     )
 
 

@@ -32,6 +32,7 @@ from backstop.core.verdict import (
 from backstop.gate.comparing import Asked, comparing
 from backstop.gate.control import control_gaps, parted
 from backstop.gate.escaping import not_covered, noted
+from backstop.gate.repeats import settled
 from backstop.gate.stability import agreement, beside, doubts, explained
 
 
@@ -84,7 +85,7 @@ def judge(
     for other in verdicts[1:]:
         verdict = worse(verdict, other)
     uses = waivers.merged(verdict.waivers, *(other.waivers for other in verdicts))
-    return replace(verdict, waivers=uses)
+    return replace(verdict, waivers=uses, live=candidate.live)
 
 
 def rule_sets(
@@ -208,12 +209,13 @@ def _judge(
     *,
     subtract: bool,
 ) -> AgentVerdict:
-    comparison = comparing(recorded.history, candidate, rules)
+    comparison, disputed = settled(recorded.history, candidate, rules)
     gaps = recorded.header.gaps or []  # neither unset nor empty
     untold = [f"the ledger is incomplete: {gap}" for gap in gaps]
     base, steady = _steadiness(candidate, control, rules)
     unsteady = doubts(steady, policy)
     coverage = doubting(_coverage(recorded, candidate, policy), *silent, *untold, *unsteady)
+    coverage = doubting(coverage, *disputed)
     pre_existing: Counter[tuple[str, ...]] = Counter()
     if control is not None:
         found = comparing(recorded.history, control, rules)

@@ -49,7 +49,8 @@ class ReplayRequest:
     whatever lies in it. `top` and `base_top` are where the two checkouts begin, found by what
     lies in them where left out. `ancestors` finds a ledger that the base's commit lacks.
     `sandbox` is a `SandboxKind`, `runtime` a `Runtime`. Without `agent`, a configuration of one
-    agent is meant.
+    agent is meant. `cassette` keeps the answers of live models; `offline` has none asked.
+    `environ` are the variables by which one is asked, in place of our own.
     """
 
     config: Path
@@ -62,6 +63,9 @@ class ReplayRequest:
     ancestors: Ancestors | None = None
     sandbox: str | None = None
     runtime: str | None = None
+    cassette: Path | None = None
+    offline: bool = False
+    environ: Mapping[str, str] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +113,13 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The sealed intents of a replay, as the bytes of their file, and their counts."""
+    """The sealed intents of a replay, as the bytes of their file, and their counts.
+
+    `calls` are those of a live model.
+    """
 
     data: bytes
     intents: int
     runs_replayed: int
     runs_total: int
+    calls: int = 0

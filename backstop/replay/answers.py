@@ -24,10 +24,11 @@ from backstop.core.runs import RecordedRun, Step
 from backstop.errors import WireError
 from backstop.replay.calls import CallRecord, Told, known_calls, nested_calls
 from backstop.replay.keyed import Ask, Known, key_ask
+from backstop.replay.live import Live, LiveAsking
 from backstop.replay.models import Drift, ModelRecord, Served, Trust
 from backstop.replay.replies import END_OF_RECORD, NONE, recorded_at, refused, reply_to
 from backstop.replay.standins import StandIns, holes
-from backstop.replay.wire import IntentAsked, IntentReply, ModelAsked, ModelReply
+from backstop.replay.wire import IntentAsked, IntentReply, ModelAsked, ModelGiven, ModelReply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class Recording:
     `elsewhere` are calls of other runs whose keys hold over all runs (G9); `shapes` are
     results by tool, for stand-ins to look like. `window` is how much of its history to show
     at first, None for all of it. `redaction` makes tokens of what the ledger holds tokens of.
+    `live` answers model requests that have no proven answer on record.
     """
 
     run: RecordedRun
@@ -46,6 +48,7 @@ class Recording:
     shapes: Mapping[str, Json] = field(default_factory=dict)
     window: int | None = None
     redaction: Redaction = NO_KEY
+    live: Live | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,7 @@ class Answers:
         self._carried: set[int] = set()
         self._models = ModelRecord(run.steps, recording.trust, handover=replay is Pass.HANDOVER)
         self._stand_ins = StandIns(seed, recording.shapes)
+        self._live = LiveAsking(run=run.id, live=recording.live)
         self._repeats: Counter[str] = Counter()
         self._told: list[tuple[Told, bool]] = []
         self._drifted: dict[str, set[str]] = defaultdict(set)
@@ -113,8 +117,13 @@ class Answers:
         return self._stand_ins.were_used
 
     @property
+    def live(self) -> int:
+        """How many answers of a live model were played."""
+        return self._live.answers
+
+    @property
     def drift(self) -> Drift:
-        """The worst drift met: drifted, then unknown."""
+        """The worst drift met: drifted, then unknown, then live."""
         return self._drift
 
     @property
@@ -146,6 +155,8 @@ class Answers:
         if self.window is not None and not served.proven:
             self.fail("the model may have seen more than the window shows")
             return ModelReply(id=asked.id, missing=NONE)
+        if self._recording.live is not None and served.drift is not Drift.SAME:
+            return self._live.want(asked, served)
         self.requests[served.index] = request
         self._note_drift(asked.agent, served)
         self._move(served.answer.at)
@@ -168,13 +179,34 @@ class Answers:
             not self._models.knows(step.id, asked.agent)
             or self._models.has_finished(step.id, asked.agent)
         )
-        if not is_new and self._models.is_spent(step.id) and self.all_asked():
+        # Whoever was answered live goes on to its own end, where the recorded one came to one.
+        goes_on = self.live > 0 and step.ended == "done"
+        if not is_new and not goes_on and self._models.is_spent(step.id) and self.all_asked():
             return ModelReply(id=asked.id, missing=END_OF_RECORD)
+        if self._recording.live is not None and self.window is None:
+            return self._live.want(asked, None)
         self.fail(
             f"agent {asked.agent} asks its model for the {_nth(asked.ordinal + 1)} time, and the "
             "record has no answer to that"
         )
         return ModelReply(id=asked.id, missing=NONE)
+
+    def given(self, given: ModelGiven) -> ModelReply:
+        """A live model's answer to a whole request. Raises `WireError` for one not wanted."""
+        asked, served = self._live.taken(given)
+        answer = self._live.answer(given)
+        if served is not None and served.parts:
+            self._drifted[asked.agent].update(served.parts)
+        if isinstance(answer, str):
+            self.fail(f"agent {asked.agent} got no live answer from its model: {answer}")
+            return ModelReply(id=given.id, missing=NONE)
+        if self._drift is Drift.SAME:
+            self._drift = Drift.LIVE
+        if served is not None:
+            self._move(served.answer.at)
+        return ModelReply(
+            id=given.id, response=answer.response, drift=Drift.LIVE.value, now=self._now
+        )
 
     def _note_drift(self, agent: str, served: Served) -> None:
         if served.drift is Drift.SAME:

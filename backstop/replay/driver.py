@@ -37,6 +37,7 @@ from backstop.replay.wire import (
     FromHarness,
     IntentAsked,
     ModelAsked,
+    ModelGiven,
     Quit,
     Ready,
     RunDone,
@@ -261,6 +262,9 @@ class _Play:
                 self._count()
                 self._asked.add(message.agent)
                 self._line.send(self._answers.model(message))
+            case ModelGiven() if self._phase is _Phase.IN_STEP:
+                self._count()
+                self._line.send(self._answers.given(message))
             case IntentAsked() if self._phase is _Phase.IN_STEP:
                 self._count()
                 self._line.send(self._answers.call(message))

@@ -27,6 +27,8 @@ class Drift(StrEnum):
     SAME = "same"
     DRIFTED = "drifted"
     UNKNOWN = "unknown"
+    LIVE = "live"
+    """It has no answer on record that is proven, and a live model has answered it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +55,14 @@ class Trust:
     of the answer: they stand beside the recorded ones, which another framework version may
     have made; `handed` are those of its handover, where the rebuilt session may not show all
     that the recorded one did. `unknown` accepts rows without digests: for the control run.
+    `usual` are the models that the base's agents ask.
     """
 
     version: str = ""
     control: Mapping[int, RequestDigests] = field(default_factory=dict)
     handed: Mapping[int, RequestDigests] = field(default_factory=dict)
     unknown: bool = False
+    usual: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True)

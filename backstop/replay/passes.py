@@ -211,7 +211,8 @@ def _replayed(
     for one in passes:
         for agent, parts in one.answers.drifted.items():
             drifted[agent].update(parts)
-    worst = next((d.value for d in (Drift.DRIFTED, Drift.UNKNOWN) if d in drifts), "none")
+    order = (Drift.DRIFTED, Drift.UNKNOWN, Drift.LIVE)
+    worst = next((d.value for d in order if d in drifts), "none")
     return RunReplayed(
         run=run.id,
         steps_total=len(run.steps),
@@ -221,4 +222,5 @@ def _replayed(
         assumed_from=min(ends, default=None),
         handed_over=tuple(sorted(handed_over)),
         not_replayable=failure,
+        live=sum(one.answers.live for one in passes) or msgspec.UNSET,
     )

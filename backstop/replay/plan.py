@@ -11,6 +11,7 @@ from backstop.core.declaration import Declaration
 from backstop.core.events import Event, Header, RequestDigests
 from backstop.core.intents import Intent, IntentsHeader, RunReplayed
 from backstop.core.redaction import RedactionKey
+from backstop.replay.broker import Broker
 from backstop.replay.code import Code, Exercised
 from backstop.replay.keyed import said
 from backstop.replay.window import RECENT
@@ -32,6 +33,7 @@ class Plan:
     `workers` is how many processes to use, `recent` how many session events a bounded view
     shows at least (0: all are shown, always). `redaction_key` is the one that the ledger's
     tokens were made with: without it, values that the candidate computes anew cannot be compared.
+    `live` answers model requests that have no proven answer on record; None: nobody does.
     """
 
     header: Header
@@ -49,6 +51,7 @@ class Plan:
     workers: int = 1
     recent: int = RECENT
     redaction_key: RedactionKey | None = None
+    live: Broker | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ def replay_both(
 
     def follow(run: str) -> Trust | None:
         said = control.of(run)
-        return None if over() else _trust(candidate, said)
+        return None if over() else _trust(candidate, said, usual=control.usual)
 
     lead = partial(_lead, base, sandbox, control, stopped, progress=shown.part(0), is_over=over)
     play = partial(_play, candidate, sandbox, vouched=follow, progress=shown.part(1), is_over=over)
@@ -113,6 +113,7 @@ def _lead(
             plan,
             sandbox,
             vouched=lambda _: trust,
+            known=control.know,
             told=control.say,
             progress=progress,
             is_over=is_over,
@@ -132,6 +133,11 @@ class _Control:
         self._changed = threading.Condition()
         self._said: dict[str, RunOutcome] = {}
         self._ended = False
+        self.usual: frozenset[str] = frozenset()
+
+    def know(self, ready: Ready) -> None:
+        """What the version is: it says which models it asks before it says anything of a run."""
+        self.usual = frozenset(agent.model for agent in ready.agents if agent.model)
 
     def say(self, run: str, outcome: RunOutcome) -> None:
         """A run was played."""
@@ -174,13 +180,16 @@ class _Sum:
         return tell
 
 
-def _trust(plan: Plan, said: Plan | RunOutcome | None) -> Trust:
+def _trust(
+    plan: Plan, said: Plan | RunOutcome | None, *, usual: frozenset[str] = frozenset()
+) -> Trust:
     """On what grounds the answers to the plan's version are trusted."""
     return Trust(
         version=plan.version,
         control=_requests(said),
         handed={} if said is None else said.handed,
         unknown=plan.is_control,
+        usual=usual,
     )
 
 
@@ -208,6 +217,7 @@ def _play(
     sandbox: Sandbox,
     *,
     vouched: Vouched,
+    known: Callable[[Ready], None] = lambda _: None,
     told: Told | None = None,
     progress: Progress | None,
     is_over: Callable[[], bool],
@@ -218,6 +228,7 @@ def _play(
         number = max(1, min(plan.workers, _runs_in(plan)))
         drivers.extend(Driver(sandbox.start(plan.candidate)) for _ in range(number))
         ready = drivers[0].ready()
+        known(ready)
     except BaseException:
         for driver in drivers:
             driver.close()
@@ -268,6 +279,7 @@ def _header(plan: Plan, ready: Ready, rules: Rules, missed: tuple[str, ...]) -> 
         guarded=guarded_tools(ready.tools),
         tools=tuple(sorted({tool.tool for tool in ready.tools})),
         uncovered=missed,
+        live=msgspec.UNSET if plan.live is None else plan.live.use,
     )
 
 

@@ -9,7 +9,7 @@ classifies and digests by itself.
     Ready                     ->    BeginRun | Quit
     RunReady | StepDone       ->    BeginStep | EndRun
     RunDone                   ->    BeginRun | Quit
-    ModelAsked                ->    ModelReply
+    ModelAsked, ModelGiven    ->    ModelReply
     IntentAsked               ->    IntentReply
     Escape, Fault             ->    -
 """
@@ -222,17 +222,31 @@ class ModelAsked(_Message, frozen=True, tag="model"):
     settings: str
 
 
+class ModelGiven(_Message, frozen=True, tag="model_given"):
+    """The whole of the request that was asked as `of`: model, contents and configuration.
+
+    `refused` says why it cannot be sent.
+    """
+
+    id: int
+    of: int
+    request: msgspec.Raw = msgspec.Raw(b"null")
+    refused: str = ""
+
+
 class ModelReply(_Message, frozen=True, tag="model_reply"):
     """The recorded response, or why there is none: ``end_of_record`` or ``none``.
 
     `more` are the responses that followed it, where one request had several (streaming).
-    `drift` is ``same``, ``drifted`` or ``unknown``; `now` is where frozen time moves to.
+    `drift` is ``same``, ``drifted``, ``unknown`` or ``live``; `now` is where frozen time moves
+    to. `send` wants the whole request, in so many bytes at most, before there is an answer.
     """
 
     id: int
     response: object = None
     more: tuple[object, ...] = ()
     missing: str = ""
+    send: int = 0
     drift: str = "same"
     now: str = ""
 
@@ -289,6 +303,6 @@ class Fault(_Message, frozen=True, tag="fault"):
 
 
 FromHarness: TypeAlias = (
-    Ready | RunReady | StepDone | RunDone | ModelAsked | IntentAsked | Escape | Fault
+    Ready | RunReady | StepDone | RunDone | ModelAsked | ModelGiven | IntentAsked | Escape | Fault
 )
 FromDriver: TypeAlias = BeginRun | BeginStep | EndRun | Quit | ModelReply | IntentReply

@@ -16,10 +16,12 @@ from backstop.ports import Sandbox
 from backstop.replay.answers import Answers, Recording
 from backstop.replay.code import Reached
 from backstop.replay.driver import Driver, Played
+from backstop.replay.live import Live
 from backstop.replay.models import Trust
-from backstop.replay.passes import RunOutcome, replay_run
+from backstop.replay.passes import RunOutcome
 from backstop.replay.plan import Plan, Progress
 from backstop.replay.recordings import open_first, recordings, rules_of
+from backstop.replay.repeats import replay_repeatedly
 from backstop.replay.toolsets import Listings, completed, listings
 from backstop.replay.wire import Ready
 
@@ -77,6 +79,8 @@ class Work:
             except BaseException:
                 # Whoever interrupts us waits for the runs at hand, not for all of them.
                 self._waiting.clear()
+                if self._plan.live is not None:
+                    self._plan.live.stop()
                 raise
         left_out = {run: self._left_out(one) for run, one in self.recordings.items()}
         return {**left_out, **self._outcomes}
@@ -101,13 +105,18 @@ class Work:
                 trust = self._vouched(recording.run.id)
                 if trust is None:
                     break
-                outcome = replay_run(replace(recording, trust=trust), worker.play)
+                vouched = replace(recording, trust=trust, live=self._live(trust))
+                outcome = replay_repeatedly(vouched, worker.play)
                 self._finish(recording.run.id, outcome)
         finally:
             worker.leave()
             with self._lock:
                 self.escapes += worker.escapes
                 self.reached |= worker.reached
+
+    def _live(self, trust: Trust) -> Live | None:
+        broker = self._plan.live
+        return None if broker is None else Live(broker=broker, usual=trust.usual)
 
     def _left_out(self, recording: Recording) -> RunOutcome:
         run = recording.run

@@ -17,6 +17,7 @@ from backstop.reports.carried import Carried
 from backstop.reports.context import CommentContext
 from backstop.reports.escape import code, fenced
 from backstop.reports.explain import count_of
+from backstop.reports.living import model_calls
 from backstop.reports.markdown import (
     Spelling,
     alert,
@@ -275,7 +276,7 @@ def _footer(context: CommentContext, verdict: Verdict | None = None, digest: str
     told: list[str] = []
     if verdict is not None:
         told.append(f"verdict {code(digest, limit=19)} (exit code {verdict.exit_code})")
-        told.append("0 model calls")
+        told.append(model_calls(verdict))
     told += [
         f"{spelling.words(name, 40)} {spelling.words(version, 40)}"
         for name, version in context.versions.items()

@@ -16,6 +16,7 @@ from backstop.core.canon import Json, NotCanonical, parse
 from backstop.core.divergence import Half
 from backstop.core.drift import by_part
 from backstop.core.literal import literal
+from backstop.core.spending import LiveUse
 from backstop.core.stability import UnstableField
 from backstop.core.verdict import AgentVerdict, Judged, Verdict, content_digest
 from backstop.core.waivers import WaiverUse
@@ -30,6 +31,7 @@ from backstop.reports.form import (
     CoverageDocument,
     DivergenceDocument,
     LedgerDocument,
+    LiveDocument,
     OtherCountsDocument,
     RunReason,
     TimingDocument,
@@ -124,7 +126,8 @@ def json_schema() -> dict[str, Any]:
 def _plain(told: msgspec.Struct) -> dict[str, Json]:
     plain: dict[str, Json] = {}
     for name in told.__struct_fields__:
-        plain[name] = _value(getattr(told, name))
+        if (value := getattr(told, name)) is not msgspec.UNSET:
+            plain[name] = _value(value)
     return plain
 
 
@@ -183,6 +186,21 @@ def _agent(agent: AgentVerdict) -> AgentDocument:
         baseline=None if agent.baseline is None else _baseline(agent.baseline),
         replays=agent.replays,
         unstable=[_unstable(field) for field in agent.unstable],
+        live=msgspec.UNSET if agent.live is None else _live(agent.live),
+    )
+
+
+def _live(use: LiveUse) -> LiveDocument:
+    return LiveDocument(
+        repeats=use.repeats,
+        agreement=use.agreement,
+        calls=use.calls,
+        tokens_in=use.tokens_in,
+        tokens_out=use.tokens_out,
+        models=list(use.models),
+        unusual=list(use.unusual),
+        runs=use.runs,
+        answers=use.answers,
     )
 
 

@@ -158,11 +158,31 @@ class BaselineDocument(msgspec.Struct, frozen=True, kw_only=True):
     counted: bool
 
 
+class LiveDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A live model that could be asked, and what its answers have cost: calls and tokens.
+
+    Each of the `runs` that it took part in was replayed `repeats` times, and `agreement` of them
+    have to show what is to count. `unusual` are those of the `models` that the base does not ask;
+    `answers` is the digest of the answers, the same where they came from a cassette.
+    """
+
+    repeats: int
+    agreement: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    models: list[str]
+    unusual: list[str]
+    runs: int
+    answers: str
+
+
 class AgentDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One agent's decision; `why` says what it turned on.
 
     A `neutral` agent is new: it has nothing to be judged by, and does not count. It was
-    replayed `replays` times, with `unstable` coming out otherwise.
+    replayed `replays` times, with `unstable` coming out otherwise. `live` is there only where
+    its model could be asked.
     """
 
     agent: str
@@ -179,6 +199,7 @@ class AgentDocument(msgspec.Struct, frozen=True, kw_only=True):
     baseline: BaselineDocument | None
     replays: int
     unstable: list[UnstableDocument]
+    live: LiveDocument | msgspec.UnsetType = msgspec.UNSET
 
 
 class TimingDocument(msgspec.Struct, frozen=True, kw_only=True):

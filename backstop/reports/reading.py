@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from backstop.core.baseline import BaselineUse
 from backstop.core.divergence import Divergence, Half, Kind, Reason
+from backstop.core.spending import LiveUse
 from backstop.core.stability import UnstableField
 from backstop.core.verdict import AgentVerdict, Coverage, Decision, Judged, LedgerFacts, Verdict
 from backstop.reports.document import VerdictFault
-from backstop.reports.form import AgentDocument, CallDocument, DivergenceDocument, VerdictDocument
+from backstop.reports.form import (
+    AgentDocument,
+    CallDocument,
+    DivergenceDocument,
+    LiveDocument,
+    VerdictDocument,
+)
 
 _ADDED: Final = "this change accepts findings itself, by "
 
@@ -67,10 +76,25 @@ def _agent(agent: AgentDocument) -> AgentVerdict:
         if baseline is None
         else BaselineUse(**{name: getattr(baseline, name) for name in baseline.__struct_fields__}),
         replays=agent.replays,
+        live=None if agent.live is msgspec.UNSET else _live(agent.live),
         unstable=tuple(
             UnstableField(**{name: getattr(one, name) for name in one.__struct_fields__})
             for one in agent.unstable
         ),
+    )
+
+
+def _live(told: LiveDocument) -> LiveUse:
+    return LiveUse(
+        repeats=told.repeats,
+        agreement=told.agreement,
+        calls=told.calls,
+        tokens_in=told.tokens_in,
+        tokens_out=told.tokens_out,
+        models=tuple(told.models),
+        unusual=tuple(told.unusual),
+        runs=told.runs,
+        answers=told.answers,
     )
 
 

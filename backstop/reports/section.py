@@ -15,6 +15,7 @@ from backstop.reports.context import CommentContext
 from backstop.reports.covered import covered, drift
 from backstop.reports.escape import code
 from backstop.reports.explain import anchor, at, count_of, remedy, rule, sentence
+from backstop.reports.living import spent
 from backstop.reports.markdown import (
     Spelling,
     alert,
@@ -236,6 +237,8 @@ def _coverage(agent: AgentVerdict, spelling: Spelling) -> list[str]:
         for name, parts in sorted(coverage.drifted.items())
     )
     drifted = few(asked, len(coverage.drifted), most=_MAX_LINES, room=_ROOM_FOR_LINES)
+    if agent.live is not None:
+        drifted.append(spent(agent.live, spelling.name))
     return [*lines, *drifted]
 
 

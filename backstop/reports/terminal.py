@@ -23,6 +23,7 @@ from backstop.reports.covered import covered, drift
 from backstop.reports.document import digest_of
 from backstop.reports.escape import plain
 from backstop.reports.explain import at, count_of, rule, sentence
+from backstop.reports.living import model_calls, spent
 from backstop.reports.unsteady import unsteady
 
 WIDTH: Final = 80
@@ -165,6 +166,8 @@ def _coverage(agent: AgentVerdict) -> Iterator[str]:
         yield f"request drift: {plain(drift(coverage), limit=_SENTENCE)}"
     for name, parts in sorted(coverage.drifted.items()):
         yield plain(f"drifted: {name} ({', '.join(parts)})", limit=_SENTENCE)
+    if agent.live is not None:
+        yield plain(spent(agent.live), limit=_SENTENCE)
 
 
 def _card(number: int, judged: Judged) -> RenderableType:
@@ -267,7 +270,7 @@ def _closing(console: Console, verdict: Verdict) -> None:
     console.print(
         Text.assemble(
             (_HEADLINES[decision] + " with warnings" * warned, _COLOURS[decision]),
-            f" (exit code {verdict.exit_code}); 0 model calls",
+            f" (exit code {verdict.exit_code}); {model_calls(verdict)}",
         )
     )
     console.print(Text(f"next: {_WARNED if warned else todo}"))

@@ -36,6 +36,7 @@ from backstop.wiring.accepting import Accepting, accepting
 from backstop.wiring.caching import CACHE_KEY, Replays, cache_of
 from backstop.wiring.checkouts import changes
 from backstop.wiring.jobs import Job, configured, job_of, judged
+from backstop.wiring.living import Models, models_of
 from backstop.wiring.replaying import asked, replays
 from backstop.wiring.sandboxes import Say, Shelf
 from backstop.wiring.snapshot import NoLedger, snapshot
@@ -93,8 +94,9 @@ def gate(
     watch.lap("load")
     play = partial(replays, say=say, withheld=_withheld(request), shelf=_shelf(request))
     shown = _Rounds(progress, request.repeat)
-    sitting = _Sitting(request, watch, play, shown, clock or SystemClock(), accepts)
-    verdicts = [sitting.on(job) for job in jobs]
+    with models_of(request.replay) as models:
+        sitting = _Sitting(request, watch, play, shown, clock or SystemClock(), accepts, models)
+        verdicts = [sitting.on(job) for job in jobs]
     if request.replay.agent is None:
         verdicts += sitting.unheard(config.agents.keys() - {one.name for one in agents})
     verdicts += [
@@ -121,6 +123,7 @@ class _Sitting:
         shown: _Rounds,
         clock: Clock,
         accepts: Accepting,
+        models: Models,
     ) -> None:
         self._request = request
         self._watch = watch
@@ -128,6 +131,7 @@ class _Sitting:
         self._shown = shown
         self._now = clock.now()
         self._accepts = accepts
+        self._models = models
         self._today = self._now.astimezone(UTC).date()
         self._cache = cache_of(request, self._today)
         self._changes = changes(request.replay, request.cache_dir) if request.changed_only else {}
@@ -138,7 +142,8 @@ class _Sitting:
     @property
     def remarks(self) -> list[str]:
         """How the verdicts came about."""
-        return [*self._remarks, *(() if self._cache is None else self._cache.remarks)]
+        cached = () if self._cache is None else self._cache.remarks
+        return [*self._remarks, *self._models.remarks, *cached]
 
     def on(self, job: Job) -> AgentVerdict:
         """The verdict on one agent."""
@@ -189,12 +194,16 @@ class _Sitting:
             subtract=self._request.subtract,
         )
         self._watch.lap("verdict")
-        return verdict
+        # Other worlds may have asked more than the first replay.
+        live = self._models.of(job, ledger)
+        return verdict if live is None else replace(verdict, live=live.use)
 
     def _replayed(self, job: Job, ledger: Ledger, *, world: int) -> Replays:
-        play = partial(self._play, job, ledger, world=world, progress=self._shown.of(world))
-        if self._cache is None:
-            return play()
+        live = self._models.of(job, ledger)
+        shown = self._shown.of(world)
+        play = partial(self._play, job, ledger, world=world, live=live, progress=shown)
+        if self._cache is None or live is not None:
+            return play()  # what a live model answers is kept on a cassette, or not at all
         return self._cache.get(job, ledger, play, world=world)
 
     def _again(self, job: Job, ledger: Ledger) -> list[Replays]:
@@ -276,12 +285,15 @@ def replay(
     found = snapshot(job, now=now, ancestors=request.ancestors)
     if isinstance(found, NoLedger):
         raise ConfigError(f"agent {job.agent.name}: {found.why}", slug="config-agent")
-    _, candidate = replays(job, found.ledger, progress=progress, say=say)
+    with models_of(request) as models:
+        live = models.of(job, found.ledger)
+        _, candidate = replays(job, found.ledger, live=live, progress=progress, say=say)
     return Written(
         data=intentsfile.write(candidate.header, (*candidate.intents, *candidate.runs)),
         intents=len(candidate.intents),
         runs_replayed=sum(run.not_replayable is None for run in candidate.runs),
         runs_total=len(candidate.runs),
+        calls=0 if live is None else live.use.calls,
     )
 
 

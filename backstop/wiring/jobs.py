@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from backstop.config import Agent, Config, find_beside, load
+from backstop.config import Agent, Config, Live, find_beside, load
 from backstop.core.declaration import Declaration
 from backstop.core.divergence import Kind
 from backstop.core.verdict import Policy
@@ -58,6 +58,12 @@ class Job:
     def base_declarations(self) -> Mapping[str, Declaration] | None:
         """The base's declarations; None where no base configuration is at hand."""
         return None if self.base_agent is None else self.base_agent.declarations
+
+    @property
+    def live(self) -> Live | None:
+        """How its model may be asked: the base's word counts, since a change could pay for much."""
+        agent = self.agent if self.base_config is None else self.base_agent
+        return None if agent is None else agent.live
 
     def checkouts(self) -> list[Path]:
         """The checkouts that the candidate and the base lie in; of one in none, its own folder."""

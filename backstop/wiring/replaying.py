@@ -10,11 +10,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final, Self
 
+import msgspec
+
 from backstop.adapters.content import files_of, version_of
 from backstop.core.intents import Intent, IntentsHeader, RunReplayed
 from backstop.core.ledgerfile import Ledger
 from backstop.gate.comparing import Asked
 from backstop.gate.judge import rule_sets
+from backstop.replay.broker import Broker
 from backstop.replay.code import Code
 from backstop.replay.keyed import said
 from backstop.replay.service import Plan, Progress, Replay, replay, replay_both
@@ -32,6 +35,7 @@ def replays(
     ledger: Ledger,
     *,
     world: int = 0,
+    live: Broker | None = None,
     progress: Progress | None = None,
     withheld: Sequence[Path] = (),
     shelf: Shelf | None = None,
@@ -41,7 +45,8 @@ def replays(
 
     Each has the configured wall. `world` is what both meet: 0 has the recorded time and chance.
     `withheld` is what no candidate may see, beside the ledgers, and `shelf` where layers with their
-    packages are kept; `say` is told what takes long before a replay can begin. Raises
+    packages are kept; `say` is told what takes long before a replay can begin. `live` answers the
+    candidate's model requests, where one may. Raises
     `SandboxError` or `WireError` where a version cannot be started or imported.
     """
     allowed = processors(len(os.sched_getaffinity(0)), job.config.sandbox.cpus)
@@ -67,18 +72,26 @@ def replays(
         return perf_counter() > deadline
 
     if job.base is None:
-        plan = _plan(job, job.candidate, ledger, cores=allowed)
+        plan = _plan(job, job.candidate, ledger, cores=allowed, live=live)
         return None, Told.by(replay(plan, walls, progress=progress, is_over=is_over))
     share = max(1, allowed // versions)
     base = _plan(job, job.base, ledger, cores=share, is_control=True)
-    candidate = _plan(job, job.candidate, ledger, cores=share)
+    candidate = _plan(job, job.candidate, ledger, cores=share, live=live)
     first, second = replay_both(
         base, candidate, walls, progress=progress, is_over=is_over, in_turn=allowed < versions
     )
     return Told.by(first), Told.by(second)
 
 
-def _plan(job: Job, folder: Path, ledger: Ledger, *, cores: int, is_control: bool = False) -> Plan:
+def _plan(
+    job: Job,
+    folder: Path,
+    ledger: Ledger,
+    *,
+    cores: int,
+    is_control: bool = False,
+    live: Broker | None = None,
+) -> Plan:
     return Plan(
         header=ledger.header,
         events=ledger.events,
@@ -92,6 +105,7 @@ def _plan(job: Job, folder: Path, ledger: Ledger, *, cores: int, is_control: boo
         walls=job.sandbox.walls,
         workers=workers(len(ledger.events), cores=cores),
         redaction_key=redaction_key(),
+        live=live,
     )
 
 
@@ -143,5 +157,6 @@ def asked(told: Told, *, again: Sequence[Told] = ()) -> Asked:
         uncovered=header.uncovered,
         escapes=header.escapes,
         version=header.candidate,
+        live=None if header.live is msgspec.UNSET else header.live,
         again=[asked(other) for other in again],
     )

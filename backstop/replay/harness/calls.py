@@ -20,6 +20,7 @@ from ...core.canon import NotCanonical, canonical
 from .channel import Channel, Message, Raw
 from .frozen import Frozen
 from .lookout import Lookout
+from .requests import whole
 
 PLUGIN_NAME: Final = "backstop_replay"
 _NOTHING: Final = Raw("{}")
@@ -100,7 +101,7 @@ class Calls:
         stream: bool,  # noqa: FBT001 - the framework's signature
         original: Callable[..., AsyncIterator[Any]],
     ) -> AsyncIterator[Any]:
-        """In place of a model's `generate_content_async`: the recorded response."""
+        """In place of a model's `generate_content_async`: the recorded response, or a live one."""
         agent = _asking.get() or (request.config.labels or {}).get("adk_agent_name", "")
         digests = self._digester.digest(request, self._counterparts)
         step = self._step
@@ -111,6 +112,8 @@ class Calls:
             **digests._asdict(),
         }
         reply = await self._ask(asked)
+        if limit := reply.get("send"):
+            reply = await self._ask(whole(model, request, of=reply["id"], limit=limit))
         if reply.get("missing") or reply.get("response") is None:
             await self._stop(reply.get("missing") or "none")
         self._frozen.move(reply.get("now") or "")
