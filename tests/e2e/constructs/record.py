@@ -112,9 +112,7 @@ async def _record(construct: Construct, folder: Path) -> None:
         resumability_config=app.resumability_config if app is not None else None,
     )
     sessions = InMemorySessionService()
-    runner = Runner(
-        app=whole, session_service=sessions, artifact_service=InMemoryArtifactService()
-    )
+    runner = Runner(app=whole, session_service=sessions, artifact_service=InMemoryArtifactService())
     await sessions.create_session(app_name=construct.name, user_id="u", session_id="s1")
     config = RunConfig(
         streaming_mode=StreamingMode.SSE if construct.streaming else StreamingMode.NONE

@@ -82,9 +82,7 @@ _CODE: Final = [
 ]
 
 _RAN: Final = [
-    types.Part(
-        code_execution_result=types.CodeExecutionResult(outcome="OUTCOME_OK", output="42\n")
-    )
+    types.Part(code_execution_result=types.CodeExecutionResult(outcome="OUTCOME_OK", output="42\n"))
 ]
 
 CONSTRUCTS: Final = (

@@ -11,5 +11,8 @@ def pay(order: str) -> dict:
 
 payer = LlmAgent(name="payer", model="gemini-2.5-flash", description="Pays.", tools=[pay])
 root_agent = LlmAgent(
-    name="agent_tool", model="gemini-2.5-flash", instruction="Have it paid.", tools=[AgentTool(payer)]
+    name="agent_tool",
+    model="gemini-2.5-flash",
+    instruction="Have it paid.",
+    tools=[AgentTool(payer)],
 )

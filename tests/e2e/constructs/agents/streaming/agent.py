@@ -8,6 +8,4 @@ def pay(order: str) -> dict:
     return {"paid": order}
 
 
-root_agent = LlmAgent(
-    name="streaming", model="gemini-2.5-flash", instruction="Pay.", tools=[pay]
-)
+root_agent = LlmAgent(name="streaming", model="gemini-2.5-flash", instruction="Pay.", tools=[pay])
