@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from backstop.core.canon import CANON_VERSION
 from backstop.core.events import FORMAT, Header
-from backstop.ports import Store
+from backstop.meshports import MeshStore
 
 START = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
 AGENT = "clerk"
@@ -37,12 +37,12 @@ class Bench:
     process would: with its own header, or None as a person who looks.
     """
 
-    store: Store
+    store: MeshStore
     clock: SteppingClock
     kill: Callable[[str], None]
     hide: Callable[[str], None]
     wait: Callable[[float], None]
-    reopen: Callable[[Header | None], Store]
+    reopen: Callable[[Header | None], MeshStore]
 
 
 class Owners:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp  # type: ignore[import-untyped]
@@ -42,6 +43,9 @@ _DONE: Final = "done"
 _LINE: Final = "line"
 _WRITTEN: Final = "claim_written"
 _BORN: Final = "born"
+GATED: Final = "gated"
+TRUST: Final = "trust"
+"""What the mesh keeps of the effect, and what of it a query asks for."""
 _SETTLED: Final = "last_written"
 """When the settlement was written, where the document was rewritten since."""
 
@@ -49,6 +53,12 @@ _NOT_YET_KNOWN: Final = 0
 """An instant of the server's that is the document's last write: whoever writes next knows it."""
 
 _SECOND: Final = 1_000_000
+
+
+Beside: TypeAlias = Mapping[str, Value]
+"""Fields of an effect's document that are the mesh's."""
+
+NOTHING_BESIDE: Final[Beside] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +76,7 @@ class Effect:
 
     `token` is that of its last write, `process` runs the claim in force. `read` is when it was
     read, by the server, `version` the condition of the next write. `fresh` are fields whose
-    instant is that of the last write.
+    instant is that of the last write, `gated` what the mesh keeps of the effect.
     """
 
     path: str
@@ -79,6 +89,7 @@ class Effect:
     read: int
     version: Timestamp
     fresh: tuple[str, ...] = ()
+    gated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +142,7 @@ def effect_of(document: Document, chunks: Chunks) -> Effect:
         read=document.read,
         version=document.version,
         fresh=tuple(name for name in (_WRITTEN, _BORN) if document.number(name) == _NOT_YET_KNOWN),
+        gated=document.text(GATED),
     )
 
 
@@ -150,16 +162,25 @@ def claimed(write: Write, said: Said, after: Record, *, process: str, done: Writ
     )
 
 
-def claiming(path: str, said: Said, after: Record, *, process: str) -> list[Write]:
+def claiming(
+    path: str, said: Said, after: Record, *, process: str, beside: Beside = NOTHING_BESIDE
+) -> list[Write]:
     """A key's first claim."""
-    return [Write(path=path, fields=_claim_fields(said, after, process))]
+    return [Write(path=path, fields={**_claim_fields(said, after, process), **beside})]
 
 
 def claiming_again(
-    effect: Effect, said: Said, after: Record, *, process: str, events: str
+    effect: Effect,
+    said: Said,
+    after: Record,
+    *,
+    process: str,
+    events: str,
+    beside: Beside = NOTHING_BESIDE,
 ) -> list[Write]:
     """A further claim over `effect`; its lines move into the collection `events`."""
     fields = {**_claim_fields(said, after, process), _WRITTEN: _NOT_YET_KNOWN, **_known(effect)}
+    fields |= beside
     dropped = {_LAST, _chunked(_LAST), _at(_LAST), LAST_RUN, _EXPIRES, _CLAIM, _chunked(_CLAIM)}
     dropped.add(_SETTLED)
     if not after.since and effect.last is not None:
@@ -179,9 +200,19 @@ def claiming_again(
     return [update, *_moves(effect, events, claim=True)]
 
 
-def taking_up(effect: Effect, token: str, *, process: str) -> Write:
+def taking_up(
+    effect: Effect, token: str, *, process: str, beside: Beside = NOTHING_BESIDE
+) -> Write:
     """A claim that nothing ran under, as one of this process."""
-    fields: dict[str, Value] = {TOKEN: token, _PROCESS: process, **_known(effect)}
+    fields: dict[str, Value] = {TOKEN: token, _PROCESS: process, **_known(effect), **beside}
+    return Write(path=effect.path, fields=fields, version=effect.version)
+
+
+def setting_beside(effect: Effect, token: str, beside: Beside) -> Write:
+    """What the mesh keeps of an effect whose record stays as it is."""
+    fields: dict[str, Value] = {TOKEN: token, **_known(effect), **beside}
+    if effect.last is not None:  # was told by the time of the document's last write
+        fields[_SETTLED] = effect.last.written
     return Write(path=effect.path, fields=fields, version=effect.version)
 
 

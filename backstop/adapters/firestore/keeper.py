@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from threading import Lock
@@ -14,6 +14,7 @@ import msgspec
 from backstop.adapters.firestore.chunks import Chunks, Spelled, spelled
 from backstop.adapters.firestore.documents import (
     TOKEN,
+    Beside,
     Effect,
     Said,
     Slot,
@@ -22,6 +23,7 @@ from backstop.adapters.firestore.documents import (
     claiming,
     claiming_again,
     effect_of,
+    setting_beside,
     settling_it,
     taking_up,
 )
@@ -38,6 +40,17 @@ from backstop.ports import Clock, Settlement
 _SECOND: Final = 1_000_000
 
 Token: TypeAlias = Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Let:
+    """What the mesh asks of a write: a transaction to be in, and what to keep beside it."""
+
+    transaction: bytes = b""
+    beside: Beside = field(default_factory=dict)
+
+
+UNASKED: Final = Let()
 
 
 class Keeper:
@@ -77,18 +90,27 @@ class Keeper:
             self._stamps.seen(stamp)
 
     def claimed(
-        self, effect: Effect | None, event: EffectClaimed, after: Record, patience: Patience
+        self,
+        effect: Effect | None,
+        event: EffectClaimed,
+        after: Record,
+        patience: Patience,
+        *,
+        let: Let = UNASKED,
     ) -> Effect | None:
         """Write a claim over `effect`, or as the first; None if somebody else wrote meanwhile."""
         line, said = self._said(event)
         self.chunks.put(line, said.slot.held)  # no claim without its arguments
         process = this_process()
         if effect is None:
-            writes = claiming(f"{self.effects}/{event.key}", said, after, process=process)
+            path = f"{self.effects}/{event.key}"
+            writes = claiming(path, said, after, process=process, beside=let.beside)
         else:
-            writes = claiming_again(effect, said, after, process=process, events=self.events)
+            writes = claiming_again(
+                effect, said, after, process=process, events=self.events, beside=let.beside
+            )
         try:
-            done = self._written(event.key, writes, said.token, patience)
+            done = self._written(event.key, writes, said.token, patience, let)
         except BackstopError:
             self._unsure[event.key] = (*self._unsure.get(event.key, ()), said.token)
             raise
@@ -143,13 +165,13 @@ class Keeper:
         """Whether this is a claim of ours that we never learned of: nothing ran under it."""
         return effect.token in self._unsure.get(effect.record.claimed.key, ())
 
-    def taken_up(self, effect: Effect, patience: Patience) -> Effect | None:
+    def taken_up(self, effect: Effect, patience: Patience, *, let: Let = UNASKED) -> Effect | None:
         """Take up such a claim; None if somebody else did: a forked process knows of it, too."""
         key, token, process = effect.record.claimed.key, self._token(), this_process()
         self._unsure.pop(key, None)
-        write = taking_up(effect, token, process=process)
+        write = taking_up(effect, token, process=process, beside=let.beside)
         try:
-            done = self._written(key, [write], token, patience)
+            done = self._written(key, [write], token, patience, let)
         except BackstopError:
             self._unsure[key] = (effect.token, token)
             raise
@@ -164,10 +186,29 @@ class Keeper:
             fresh=(),
         )
 
+    def set_beside(self, effect: Effect, let: Let, patience: Patience) -> bool:
+        """Write what the mesh keeps of an effect; False if somebody else wrote meanwhile."""
+        token = self._token()
+        write = setting_beside(effect, token, let.beside)
+        key = effect.record.claimed.key
+        return self._written(key, [write], token, patience, let) is not None
+
+    def writing_beside(self, effect: Effect, beside: Beside) -> Write:
+        """What the mesh keeps of an effect, to be written with that of others."""
+        return setting_beside(effect, self._token(), beside)
+
+    def broken(self, event: Event, name: str, control: Write, patience: Patience) -> bool:
+        """Write a trust break, once by its name, with the control state that it makes."""
+        line, said = self._said(event)
+        self.chunks.put(line, said.slot.held)
+        path = f"{self.events}/{sha256(f'break {name}'.encode()).hexdigest()}"
+        done = self.database.commit([control, adding(path, said)], patience)
+        return not isinstance(done, Lost)
+
     def _written(
-        self, key: str, writes: list[Write], token: str, patience: Patience
+        self, key: str, writes: list[Write], token: str, patience: Patience, let: Let = UNASKED
     ) -> Written | Effect | None:
-        done = self.database.commit(writes, patience)
+        done = self.database.commit(writes, patience, transaction=let.transaction)
         if not isinstance(done, Lost):
             return done
         there = self.look(key, patience)

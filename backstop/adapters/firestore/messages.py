@@ -22,6 +22,7 @@ Get: Final = calls.BatchGetDocumentsRequest.pb()
 Got: Final = calls.BatchGetDocumentsResponse.pb()
 Query: Final = calls.RunQueryRequest.pb()
 Answer: Final = calls.RunQueryResponse.pb()
+Rollback: Final = calls.RollbackRequest.pb()
 
 _AT_LEAST: Final = StructuredQuery.FieldFilter.Operator.GREATER_THAN_OR_EQUAL
 _AFTER: Final = StructuredQuery.FieldFilter.Operator.GREATER_THAN
@@ -95,9 +96,9 @@ class Range:
     where: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
 
 
-def commit_message(database: str, writes: Sequence[Write]) -> Any:  # noqa: ANN401 - the vendor's
-    """All of `writes`, to be applied together or not at all."""
-    request = Commit(database=database)
+def commit_message(database: str, writes: Sequence[Write], transaction: bytes) -> Any:  # noqa: ANN401 - the vendor's
+    """All of `writes`, to be applied together or not at all, and in a transaction if it is one."""
+    request = Commit(database=database, transaction=transaction)
     for write in writes:
         item = request.writes.add()
         if write.gone:
@@ -119,6 +120,13 @@ def get_message(database: str, names: Sequence[str], only: Sequence[str]) -> Any
     request = Get(database=database, documents=names)
     if only:
         request.mask.field_paths.extend(only)
+    return request
+
+
+def begin_message(database: str, names: Sequence[str], only: Sequence[str]) -> Any:  # noqa: ANN401
+    """`get_message`, in a transaction that begins with it."""
+    request = get_message(database, names, only)
+    request.new_transaction.read_write.SetInParent()
     return request
 
 

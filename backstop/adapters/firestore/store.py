@@ -29,6 +29,7 @@ from backstop.adapters.firestore.documents import (
 from backstop.adapters.firestore.erasing import rewrite
 from backstop.adapters.firestore.headers import Headers
 from backstop.adapters.firestore.keeper import Keeper
+from backstop.adapters.firestore.mesh import Mesh
 from backstop.adapters.firestore.messages import Range
 from backstop.adapters.firestore.snapshot import Snapshot
 from backstop.adapters.firestore.wire import Database, Patience
@@ -44,10 +45,14 @@ from backstop.adapters.records import (
     standing,
     undecided,
 )
+from backstop.core.effectgate import Control, Lease, Precondition, Reach
+from backstop.core.effecttrust import Ruled
 from backstop.core.events import CursorAdvanced, EffectClaimed, Event, Header
 from backstop.core.lifecycle import Phase, decided, move_of
 from backstop.core.sealing import EVENT
+from backstop.core.trustbreak import TrustBreak
 from backstop.errors import BackstopError, StaleClaim
+from backstop.meshports import OutEffect
 from backstop.ports import (
     Answer,
     Claim,
@@ -156,6 +161,13 @@ class FirestoreStore:
         self._is_alive = options.is_alive
         self._familiar = _Familiar()
         self._granted: dict[str, Effect] = {}
+        self._mesh = Mesh(
+            self._keeper,
+            ledger=headers.path,
+            token=options.token,
+            owner=self._owner,
+            own=self._taken,
+        )
         self._owed: dict[str, tuple[Settlement, Claim]] = {}
 
     def close(self) -> None:
@@ -175,9 +187,15 @@ class FirestoreStore:
             self._check_cursor(event, patience)
         return self._keeper.added(event, patience)
 
-    def claim(self, intent: EffectClaimed) -> Claim | Answer:
+    def claim(
+        self, intent: EffectClaimed, precondition: Precondition | None = None
+    ) -> Claim | Answer:
         """Take the right to run `intent`, or say why not."""
         self._pay(intent.key)
+        if precondition is not None:
+            return self._mesh.claim(
+                intent, precondition, likely=intent.attempt > 1 or self._familiar.seen(intent.key)
+            )
         patience = self._db.patience()
         # Looking first decides nothing, but is quicker where the key is likely to be there.
         likely = intent.attempt > 1 or self._familiar.seen(intent.key)
@@ -261,6 +279,36 @@ class FirestoreStore:
             for effect in effects
             if concerns(effect.record, key)
         )
+
+    def control(self) -> Control:
+        """The control state of the mesh."""
+        return self._mesh.control()
+
+    def break_trust(self, found: TrustBreak, *, run: str, reach: Sequence[Reach]) -> Control:
+        """Put a break on record, freeze what it reaches, and begin an epoch."""
+        return self._mesh.break_trust(found, run=run, reach=reach)
+
+    def out(self, run: str | None = None) -> Iterator[OutEffect]:
+        """The effects of a run, or of all, that passed the gate, oldest first."""
+        return self._mesh.out(run)
+
+    def lease(
+        self, run: str, holder: str, *, lease_s: float, held: Lease | None = None
+    ) -> Lease | Held:
+        """Take the right to recover a run, or go on with the one `held`."""
+        return self._mesh.leases.take(run, holder, lease_s=lease_s, held=held)
+
+    def rule(self, ruled: Sequence[Ruled], *, lease: Lease | None) -> None:
+        """Say what becomes of effects in which trust broke."""
+        self._mesh.rule(ruled, lease=lease)
+
+    def thaw(self, reach: Sequence[Reach], *, lease: Lease, epoch: int) -> bool:
+        """Let go of what was frozen up to `epoch`, unless trust broke since."""
+        return self._mesh.thaw(reach, lease=lease, epoch=epoch)
+
+    def release(self, lease: Lease) -> None:
+        """Give the right to recover a run back."""
+        self._mesh.leases.release(lease)
 
     def parts(self, at: datetime) -> Sequence[str]:  # noqa: ARG002 - the same at any time
         """Names of the parts of the ledger: ranges of keys."""

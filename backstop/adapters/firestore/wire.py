@@ -15,6 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -33,7 +34,9 @@ from backstop.adapters.firestore.messages import (
     Got,
     Query,
     Range,
+    Rollback,
     Write,
+    begin_message,
     commit_message,
     document,
     full,
@@ -69,6 +72,9 @@ _OPEN: Final = frozenset(
 )
 """Answers after which a write may or may not have been applied, now or later."""
 
+_OVER: Final = frozenset({grpc.StatusCode.ABORTED, grpc.StatusCode.INVALID_ARGUMENT})
+"""How a transaction ends that others came in the way of, or that took too long."""
+
 _LOST: Final = frozenset({grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.FAILED_PRECONDITION})
 
 _FAULTS: Final[Mapping[grpc.StatusCode, tuple[str, str]]] = {
@@ -93,6 +99,18 @@ class Written:
 @dataclass(frozen=True, slots=True)
 class Lost:
     """Nothing was applied by this try: a document was there already, or has changed since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A transaction, and what it began with: documents, and when they were read by the server.
+
+    What was read stays as it is until the transaction ends, or it ends with nothing done.
+    """
+
+    id: bytes
+    documents: list[Document | None]
+    read: int
 
 
 class Patience:
@@ -134,6 +152,9 @@ class _Line:
             request_serializer=Get.SerializeToString,
             response_deserializer=Got.FromString,
         )
+        self.rollback = channel.unary_unary(
+            f"{_SERVICE}Rollback", request_serializer=Rollback.SerializeToString
+        )
         self.query = channel.unary_stream(
             f"{_SERVICE}RunQuery",
             request_serializer=Query.SerializeToString,
@@ -174,9 +195,14 @@ class Database:
                 self._connected.channel.close()
             self._connected = None
 
-    def commit(self, writes: Sequence[Write], patience: Patience) -> Written | Lost:
-        """Apply all of `writes` or none; say whether their conditions held."""
-        request = commit_message(self._name, writes)
+    def commit(
+        self, writes: Sequence[Write], patience: Patience, *, transaction: bytes = b""
+    ) -> Written | Lost:
+        """Apply all of `writes` or none; say whether their conditions held.
+
+        In a `transaction` what it has read is one of the conditions; it is over then.
+        """
+        request = commit_message(self._name, writes, transaction)
         while True:
             try:
                 done = self._line().commit(
@@ -185,7 +211,7 @@ class Database:
             except grpc.RpcError as error:
                 # A missing database is told from a missing document when it is read.
                 gone = error.code() is grpc.StatusCode.NOT_FOUND and writes[0].version is not None
-                if gone or error.code() in _LOST:
+                if gone or error.code() in _LOST or (transaction and error.code() in _OVER):
                     return Lost()
                 self._again(error, patience)
             else:
@@ -214,6 +240,37 @@ class Database:
                     if answer.HasField("found")
                 }
                 return [found.get(name) for name in names]
+
+    def begin(self, paths: Sequence[str], patience: Patience, *, only: Sequence[str] = ()) -> Begun:
+        """Begin a transaction by reading the documents at `paths`; `only` these fields of them."""
+        names = [full(self._name, path) for path in paths]
+        request = begin_message(self._name, names, only)
+        while True:
+            try:
+                answers = list(
+                    self._line().get(
+                        request, timeout=patience.left(self._try_s), metadata=self._metadata
+                    )
+                )
+            except grpc.RpcError as error:
+                self._again(error, patience)
+            else:
+                found = {
+                    answer.found.name: document(answer.found, answer.read_time)
+                    for answer in answers
+                    if answer.HasField("found")
+                }
+                return Begun(
+                    id=next(answer.transaction for answer in answers if answer.transaction),
+                    documents=[found.get(name) for name in names],
+                    read=max(microseconds(answer.read_time) for answer in answers),
+                )
+
+    def rollback(self, transaction: bytes) -> None:
+        """End a transaction in which nothing is to be written; one that is left ends by itself."""
+        request = Rollback(database=self._name, transaction=transaction)
+        with suppress(grpc.RpcError):
+            self._line().rollback(request, timeout=self._try_s, metadata=self._metadata)
 
     def query(self, *ranges: Range, patience_s: float | None = None) -> Iterator[Document]:
         """The documents in `ranges`, all as they were at one instant of the server, by id.

@@ -10,7 +10,7 @@ import pytest
 
 from backstop.adapters.firestore import FirestoreStore, Options
 from backstop.adapters.firestore.messages import Document, Range, Write
-from backstop.adapters.firestore.wire import Database, Lost, Patience, Written
+from backstop.adapters.firestore.wire import Begun, Database, Lost, Patience, Written
 from backstop.adapters.stamps import micros
 from backstop.clock import SystemClock
 from backstop.core.events import Header
@@ -35,9 +35,18 @@ def late(jumps: list[tuple[int, int]]) -> type[Database]:
         )
 
     class Late(Database):
-        def commit(self, writes: Sequence[Write], patience: Patience) -> Written | Lost:
-            done = super().commit(writes, patience)
+        def commit(
+            self, writes: Sequence[Write], patience: Patience, *, transaction: bytes = b""
+        ) -> Written | Lost:
+            done = super().commit(writes, patience, transaction=transaction)
             return done if isinstance(done, Lost) else replace(done, at=told(done.at))
+
+        def begin(
+            self, paths: Sequence[str], patience: Patience, *, only: Sequence[str] = ()
+        ) -> Begun:
+            begun = super().begin(paths, patience, only=only)
+            found = [each and shifted(each) for each in begun.documents]
+            return replace(begun, documents=found, read=told(begun.read))
 
         def get(
             self, paths: Sequence[str], patience: Patience, *, only: Sequence[str] = ()
