@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.agents.run_config import RunConfig
 from google.adk.apps import App
 from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
 from google.adk.models.google_llm import Gemini
@@ -114,8 +114,8 @@ async def _record(construct: Construct, folder: Path) -> None:
     sessions = InMemorySessionService()
     runner = Runner(app=whole, session_service=sessions, artifact_service=InMemoryArtifactService())
     await sessions.create_session(app_name=construct.name, user_id="u", session_id="s1")
-    config = RunConfig(
-        streaming_mode=StreamingMode.SSE if construct.streaming else StreamingMode.NONE
+    config = (
+        RunConfig.model_validate({"streaming_mode": "sse"}) if construct.streaming else RunConfig()
     )
     waiting: Waiting = {}
     for message in construct.steps:

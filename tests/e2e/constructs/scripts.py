@@ -78,11 +78,17 @@ def _response(parts: Parts, *, partial: bool = False) -> LlmResponse:
 _YES: Final = answers("adk_request_confirmation", confirmed=True)
 _PAY: Final = calls(("pay", {"order": "a7"}))
 _CODE: Final = [
-    types.Part(executable_code=types.ExecutableCode(code="print(6 * 7)", language="PYTHON"))
+    types.Part(
+        executable_code=types.ExecutableCode(code="print(6 * 7)", language=types.Language.PYTHON)
+    )
 ]
 
 _RAN: Final = [
-    types.Part(code_execution_result=types.CodeExecutionResult(outcome="OUTCOME_OK", output="42\n"))
+    types.Part(
+        code_execution_result=types.CodeExecutionResult(
+            outcome=types.Outcome.OUTCOME_OK, output="42\n"
+        )
+    )
 ]
 
 CONSTRUCTS: Final = (

@@ -20,6 +20,7 @@ from tests.e2e.command import ROOT, backstop
 from tests.e2e.constructs.scripts import CONSTRUCTS, RELABELS, Construct
 
 AGENTS: Final = ROOT / "tests/e2e/constructs/agents"
+RECORD: Final = "tests.e2e.constructs.record"
 TABLE: Final = ROOT / "docs/constructs.md"
 FRAMEWORKS: Final = {"oldest": ROOT / ".venv-oldest", "newest": ROOT / ".venv"}
 
@@ -37,8 +38,7 @@ def recorded(folder: Path, python: Path) -> None:
     configured(folder, "v1", python)
     shutil.copy(folder / "v1.yaml", folder / "backstop.yaml")
     subprocess.run(
-        [python, "-W", "ignore", ROOT / "tests/e2e/appended.py"]
-        + ["tests.e2e.constructs.record", folder],
+        [*map(str, (python, "-W", "ignore", ROOT / "tests/e2e/appended.py")), RECORD, folder],
         check=True,
         capture_output=True,
         cwd=ROOT,
