@@ -201,17 +201,35 @@ def worker(
 
 @app.command()
 def doctor(
-    live: Annotated[
-        str,
-        typer.Option("--live", metavar="URL|DIR", help="A running server, or an agent's folder."),
-    ],
-    name: Annotated[str | None, typer.Option("--app", help="Only this app of the server.")] = None,
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="PATH", help="An agent's folder, or one above; else the config's."),
+    ] = None,
+    agent: AgentName = None,
     config: MaybeConfigFile = None,
+    python: Annotated[
+        str | None, typer.Option("--python", help="The interpreter with the agent's packages.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", metavar="NAME=VALUE", help="A variable that an import needs."),
+    ] = None,
+    form: ReportFormat = Format.TEXT,
+    live: Annotated[
+        str | None,
+        typer.Option("--live", metavar="URL|DIR", help="Ask a server, or a folder, for the guard."),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--app", help="Only this app of the server.")] = None,
 ) -> None:
-    """Prove that the guard is loaded; asks no model, runs no tool."""
-    from backstop.cli.doctor import doctor as run
+    """Name what passes interception; prove the guard is loaded."""
+    from backstop.cli import doctor as run
 
-    raise typer.Exit(run(live, app=name, config=config))
+    if live is not None:
+        run.alone(PATH=path, **{"--agent": agent, "--python": python, "--env": env})
+        raise typer.Exit(run.live(live, app=name, config=config))
+    raise typer.Exit(
+        run.doctor(path, agent=agent, config=config, python=python, env=env or [], form=form)
+    )
 
 
 @effects.command(name="list")

@@ -1,4 +1,4 @@
-"""``backstop doctor --live URL|DIR``."""
+"""``backstop doctor``: what passes interception, and with ``--live`` whether the guard is there."""
 
 from __future__ import annotations
 
@@ -7,17 +7,52 @@ from pathlib import Path
 
 import typer
 
+from backstop.cli.options import Format, pairs
+from backstop.errors import UsageError
 from backstop.reports.escape import plain
-from backstop.wiring.doctor import check_folder, check_server
+from backstop.reports.escapes import document, table
 
 
-def doctor(live: str, *, app: str | None, config: Path | None) -> int:
+def doctor(
+    path: Path | None,
+    *,
+    agent: str | None,
+    config: Path | None,
+    python: str | None,
+    env: list[str],
+    form: Format,
+) -> int:
+    """Print what was found; 0 if nothing counts, 1 if something does, 2 if one does not load.
+
+    Raises `BackstopError`.
+    """
+    from backstop.cli.options import CONFIG_FILE
+    from backstop.wiring.examining import Asked, examine
+
+    asked = Asked(
+        path=path,
+        config=config or CONFIG_FILE,
+        is_configured=config is not None,
+        agent=agent,
+        python=python,
+        env=pairs(env, option="--env"),
+    )
+    told = list(examine(asked))
+    code = max(one.exit_code for one in told)
+    text = table(told) if form is Format.TEXT else document(told, exit_code=code)
+    typer.echo(text, nl=False)
+    return code
+
+
+def live(where: str, *, app: str | None, config: Path | None) -> int:
     """Print one line a check; 0 if all is well, else 1. Raises `BackstopError`."""
+    from backstop.wiring.doctor import check_folder, check_server
+
     nonce = secrets.token_hex(16)
     checks = (
-        check_server(live, app=app, nonce=nonce)
-        if "://" in live
-        else check_folder(Path(live), config=config, nonce=nonce)
+        check_server(where, app=app, nonce=nonce)
+        if "://" in where
+        else check_folder(Path(where), config=config, nonce=nonce)
     )
     code = 0
     for check in checks:
@@ -25,3 +60,10 @@ def doctor(live: str, *, app: str | None, config: Path | None) -> int:
         typer.echo(f"{word:<5}{plain(check.what)}")
         code = max(code, 0 if check.ok else 1)
     return code
+
+
+def alone(**options: object) -> None:
+    """Refuse what means nothing beside ``--live``. Raises `UsageError`."""
+    for name, value in options.items():
+        if value:
+            raise UsageError(f"--live does not go with {name}; leave one of the two out")

@@ -148,8 +148,22 @@ class Finding:
     detail: str
     at: str
     counts: bool
+    quiet: bool
     means: str
     remedy: str
+
+
+def offline(ready: Ready) -> list[EscapeSeen]:
+    """What a harness found, with those toolsets alone that could list nothing behind the walls."""
+    looked_at = {seen.agent for seen in ready.toolsets}
+    return [
+        *(one for one in ready.escapes if one.kind != Way.TOOLSET or one.where not in looked_at),
+        *(
+            EscapeSeen(kind=Way.TOOLSET, where=seen.agent, detail=seen.kind)
+            for seen in ready.toolsets
+            if not seen.alone
+        ),
+    ]
 
 
 def findings(escapes: Iterable[EscapeSeen]) -> list[Finding]:
@@ -175,6 +189,7 @@ def _finding(escape: EscapeSeen) -> Finding:
         detail=escape.detail,
         at=escape.at,
         counts=rule.ruling is not Ruling.NOTED and not escape.quiet,
+        quiet=escape.quiet,
         means=rule.means,
         remedy=rule.remedy,
     )

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from backstop.adk.escapes import Way
 from backstop.errors import SandboxError, WireError
 from backstop.ports import Conversation, Sandbox
 from backstop.replay.driver import Driver
 from backstop.replay.missing import Failure, Missing, missing
 from backstop.replay.reader import read_message
-from backstop.replay.wire import Fault, Ready
+from backstop.replay.wire import EscapeSeen, Fault, Ready
 
 _PLACE: Final = re.compile(r"(.+\.py):([0-9]{1,9})")
 
@@ -37,7 +40,8 @@ class NotLoaded:
 def load(sandbox: Sandbox, folder: Path, *, line_at: LineAt) -> Ready | NotLoaded:
     """What the agent in `folder` is made of, or why it cannot be told.
 
-    Raises `SandboxError` where not even the interpreter can be started.
+    What its import tried and was barred from is among its escapes. Raises `SandboxError` where
+    not even the interpreter can be started.
     """
     overheard = _Overheard(sandbox.start(folder))
     driver = Driver(overheard)
@@ -51,7 +55,8 @@ def load(sandbox: Sandbox, folder: Path, *, line_at: LineAt) -> Ready | NotLoade
         driver.close()
         raise
     driver.quit()
-    return ready
+    tried = [EscapeSeen(kind=Way.IMPORT_TIME, where="import", detail=it) for it in driver.escapes]
+    return msgspec.structs.replace(ready, escapes=[*ready.escapes, *tried])
 
 
 class _Overheard:

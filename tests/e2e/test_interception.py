@@ -131,7 +131,7 @@ def test_agents_as_tools_and_own_runners_are_covered(nested: Heard) -> None:
 def test_an_agent_without_its_callers_plugins_is_named(nested: Heard) -> None:
     assert nested.ready is not None
     kinds = {(escape.kind, escape.detail) for escape in nested.ready.escapes}
-    assert ("include-plugins", "without_plugins runs without our plugins") in kinds
+    assert ("include-plugins", "by the tool without_plugins") in kinds
 
 
 def workshop_answer(asked: wire.IntentAsked) -> dict[str, Any]:

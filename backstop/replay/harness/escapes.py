@@ -88,7 +88,7 @@ class _Finder:
         if (function := getattr(node, "_func", None)) is not None:
             yield from self._code(Way.FUNCTION_NODE, name, "", function)
         if own := sorted(_kinds(node) & _OWN_LOOP):
-            yield told(Way.OWN_LOOP, name, f"{own[0]} runs elsewhere")
+            yield told(Way.OWN_LOOP, name, own[0])
         elif is_agent(node) and not of_framework(kind) and _runs_itself(kind):
             yield from self._code(Way.CUSTOM_AGENT, name, kind.__name__, node, shown=kind)
         if (executor := getattr(node, "code_executor", None)) is not None:
@@ -112,13 +112,13 @@ class _Finder:
         kind, kinds = type(tool), _kinds(tool)
         name = getattr(tool, "name", None) or getattr(tool, "__name__", kind.__name__)
         if kinds & _SERVER_SIDE or kind.__module__.startswith("google.genai."):
-            yield told(Way.SERVER_SIDE_TOOL, agent, f"{name} runs inside the model's service")
+            yield told(Way.SERVER_SIDE_TOOL, agent, name)
         elif "RemoteMcpServer" in kinds:
-            yield told(Way.REMOTE_MCP, agent, f"{name}: the model's service calls it")
+            yield told(Way.REMOTE_MCP, agent, name)
         elif not isinstance(tool, BaseTool) and not callable(tool):
-            yield told(Way.TOOLSET, agent, f"{kind.__name__}: its tools are listed live")
+            yield told(Way.TOOLSET, agent, kind.__name__)
         if getattr(tool, "include_plugins", True) is False:
-            yield told(Way.INCLUDE_PLUGINS, agent, f"{name} runs without our plugins")
+            yield told(Way.INCLUDE_PLUGINS, agent, f"by the tool {name}")
         if isinstance(tool, BaseTool) and not of_framework(kind):
             hook = kind.process_llm_request
             if not hook.__module__.startswith("google.adk."):

@@ -75,7 +75,7 @@ class Scan:
     def _said(self, function: Function, call: Call, *, body: bool) -> Iterator[tuple[Way, str]]:
         name = call.dotted
         if name.startswith(_RUNNERS) and name.rpartition(".")[2] in {"Runner", "InMemoryRunner"}:
-            yield Way.OWN_RUNNER, "makes a Runner of its own"
+            yield Way.OWN_RUNNER, f"makes a {call.shown}"
         if name.endswith(".run_live") or name == _QUEUE:
             yield Way.LIVE_MODE, f"calls {call.shown}"
         if is_service(name):
