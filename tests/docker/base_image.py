@@ -136,7 +136,8 @@ def _configuration(source: Interpreter) -> list[str]:
         "ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
         "ENV LANG=C.UTF-8",
         f"ENV PYTHON_VERSION={source.version}",
-        f"ENV PIP_CERT={_CERTIFICATES} SSL_CERT_FILE={_CERTIFICATES}",
+        f"ENV PIP_CERT={_CERTIFICATES}",  # a line each: podman takes two in one for one
+        f"ENV SSL_CERT_FILE={_CERTIFICATES}",
         'CMD ["python3"]',
     ]
 
