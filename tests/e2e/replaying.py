@@ -64,8 +64,8 @@ def verdict(
     header = ledger.header
     return judge(
         Recorded(header=header, history=effect_rows([ledger.events]), digest=ledger.digest),
-        _asked(candidate),
-        control=_asked(control) if control else None,
+        asked(candidate),
+        control=asked(control) if control else None,
         declarations=[declarations or {}],
         policies=[Policy()],
         namespace=Namespace(agent=header.agent, app=header.app, tenant=header.tenant),
@@ -82,7 +82,8 @@ def findings(found: AgentVerdict) -> Counter[str]:
     )
 
 
-def _asked(done: Replay) -> Asked:
+def asked(done: Replay) -> Asked:
+    """What a replay asked for, as the gate takes it."""
     return Asked(
         intents=done.intents,
         keyed_under=done.header.declarations,

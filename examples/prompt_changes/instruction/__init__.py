@@ -1,0 +1,3 @@
+"""The agent folder: `agent.py` holds `root_agent`."""
+
+from . import agent as agent
