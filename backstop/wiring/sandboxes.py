@@ -24,6 +24,8 @@ INDEX: Final = "BACKSTOP_INDEX_URL"
 IGNORE_FILE: Final = ".backstopignore"
 """At a checkout's top: what stays out of an image."""
 
+_SILENT_PART: Final = 5
+"""A candidate may say nothing for one part of its whole time, on a slow machine too."""
 _GRACE_S: Final = 60.0
 
 Say: TypeAlias = Callable[[str], None]
@@ -123,7 +125,7 @@ def _limits(ruling: Config, *, replays: int, env: Mapping[str, str]) -> Limits:
     # The replay itself begins no run after `wall`; only what does not listen is ended later.
     return Limits(
         memory=bounds.memory,
-        silence_s=min(Limits().silence_s, bounds.wall),
+        silence_s=min(max(Limits().silence_s, bounds.wall / _SILENT_PART), bounds.wall),
         wall_s=bounds.wall * replays + _GRACE_S,
         variables={**env, **bounds.env},
     )

@@ -31,7 +31,7 @@ def test_a_replay_takes_the_cores_that_it_may_have_and_can_use(
     assert workers(events, cores=processors(cores, cpus)) == processes
 
 
-@pytest.mark.parametrize(("wall", "silence"), [("6s", 6), ("300s", 60)])
+@pytest.mark.parametrize(("wall", "silence"), [("6s", 6), ("300s", 60), ("1h", 720)])
 def test_no_candidate_may_be_silent_for_longer_than_its_whole_time(
     wall: str, silence: float
 ) -> None:
