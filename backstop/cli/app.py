@@ -67,6 +67,48 @@ def _root(
 
 
 @app.command()
+def init(
+    root: Annotated[Path, typer.Option("--root", help="Where to look, and to write.")] = Path(),
+    agent: Annotated[
+        list[str] | None, typer.Option("--agent", help="Only this agent, by name or folder.")
+    ] = None,
+    record: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--import", metavar="KIND FILE|URL", help="Import a record for a ledger."),
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what would change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over what is there.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing.")] = False,
+    with_tests: Annotated[
+        bool, typer.Option("--with-tests", help="Look in folders of tests too.")
+    ] = False,
+    python: Annotated[
+        str | None, typer.Option("--python", help="The interpreter with the agents' packages.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", metavar="NAME=VALUE", help="A variable that an import needs."),
+    ] = None,
+) -> None:
+    """Find agents; propose and write their configuration."""
+    from backstop.cli.init import init as run
+
+    told = run(
+        root=root,
+        agents=agent or [],
+        record=record,
+        diff=diff,
+        force=force,
+        yes=yes,
+        with_tests=with_tests,
+        python=python,
+        env=env or [],
+    )
+    for line in told:
+        typer.echo(line)
+
+
+@app.command()
 def gate(
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,

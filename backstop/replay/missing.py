@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -58,8 +58,13 @@ class Missing:
         return " ".join(f"{self.what}; {self.remedy}".split())
 
 
+_LOADER: Final = re.compile(r"Fail to load '[^']*' module\. ?")
+"""What the framework's loader puts before what a module said."""
+
+
 def missing(failure: Failure) -> Missing:
     """What is missing, by the first rule that knows."""
+    failure = replace(failure, detail=_LOADER.sub("", failure.detail))
     for rule in _RULES:
         if (found := rule(failure)) is not None:
             return found

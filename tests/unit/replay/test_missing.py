@@ -90,6 +90,13 @@ def test_what_no_sandbox_gives_is_told_apart(slug: str, detail: str, kind: Kind)
     assert (found.kind, found.remedy != "") == (kind, True)
 
 
+def test_what_the_loader_puts_before_it_is_not_told() -> None:
+    told = missing(
+        Failure(slug="agent-import", detail="RuntimeError: Fail to load 'a.agent' module. no luck")
+    )
+    assert told.what == "its import raised RuntimeError: no luck"
+
+
 def test_a_file_that_is_not_there_is_named() -> None:
     detail = "FileNotFoundError: [Errno 2] No such file or directory: 'prompts/a.txt'"
     assert kind_and_name(detail) == (Kind.FILE, "prompts/a.txt")

@@ -1,0 +1,117 @@
+"""``backstop init``: an agent's first day."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from backstop.cli.options import pairs
+from backstop.core.ledgerverify import Summary
+from backstop.errors import UsageError
+from backstop.reports.escape import plain
+from backstop.reports.proposal import ledger_of, table, wrapped
+from backstop.wiring.initializing import Plan, Record, plan, write
+from backstop.wiring.surveying import Search
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+
+
+def init(  # noqa: PLR0913 - a command's options are its contract
+    *,
+    root: Path,
+    agents: Sequence[str],
+    record: tuple[str, str] | None,
+    diff: bool,
+    force: bool,
+    yes: bool,
+    with_tests: bool,
+    python: str | None,
+    env: list[str],
+) -> Iterator[str]:
+    """Find agents, propose their declarations and write them; what is to be told, by lines.
+
+    Asks once before it writes, on a terminal only. Raises `BackstopError`.
+    """
+    search = Search(
+        root=root,
+        agents=agents,
+        with_tests=with_tests,
+        python=python,
+        env=_variables(env),
+    )
+    found = plan(search)
+    if diff:
+        yield from map(plain, found.diff().splitlines())
+        return
+    yield from _told(found)
+    if found.is_done() and record is None:
+        yield "nothing to write: all of it is there already"
+        return
+    if _asks(yes=yes) and not typer.confirm(f"write {', '.join(found.files)}?", default=True):
+        yield "nothing was written"
+        return
+    summary = write(found, force=force, record=None if record is None else _record(record))
+    yield from (f"wrote {path}" for path in found.files)
+    if summary is not None:
+        yield from _imported(found, summary)
+    yield from _next(found)
+
+
+def _variables(env: list[str]) -> dict[str, str]:
+    given = pairs(env, option="--env")
+    for name in given:
+        if _VARIABLE.fullmatch(name) is None:
+            raise UsageError(f"--env: {name!r} is no name of a variable")
+    return given
+
+
+def _record(told: tuple[str, str]) -> Record:
+    return Record(kind=told[0], place=told[1])
+
+
+def _asks(*, yes: bool) -> bool:
+    return not yes and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _told(found: Plan) -> Iterator[str]:
+    agents = found.surveyed.agents
+    tools = [tool for agent in agents for tool in agent.tools]
+    effects = sum(tool.proposal.effect for tool in tools)
+    yield (
+        f"found {_count(len(agents), 'agent')}, {_count(len(tools), 'tool')}: "
+        f"{_count(effects, 'effect')}, {_count(len(tools) - effects, 'read')}"
+    )
+    yield ""
+    yield from table(agents)
+    yield ""
+    for note in found.surveyed.notes:
+        yield from wrapped(plain(note), lead="note: ")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _imported(found: Plan, summary: Summary) -> Iterator[str]:
+    [name] = found.config.agents
+    gaps = summary.header.gaps or []
+    untold = f"; incomplete: {plain('; '.join(gaps))}" if gaps else ""
+    yield from wrapped(
+        f"wrote {ledger_of(name)}: {_count(summary.runs, 'run')}, "
+        f"{_count(summary.events, 'event')}, {_count(summary.effects, 'effect')}{untold}"
+    )
+
+
+def _next(found: Plan) -> Iterator[str]:
+    config = "" if found.root == Path() else f" --config {plain(str(found.root))}/backstop.yaml"
+    yield ""
+    yield "next: read backstop.yaml: what is wrongly called a read is not compared"
+    yield f"      backstop doctor{config}"
+    yield f"      backstop gate --allow-empty{config}"
+    if any(agent.lack for agent in found.surveyed.agents):
+        yield "      mend what is not loaded, then `backstop init --diff` shows what changes"
