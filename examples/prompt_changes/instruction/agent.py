@@ -27,6 +27,6 @@ def send_letter(to: str, subject: str, body: str) -> dict[str, Any]:
 root_agent = LlmAgent(
     name="clerk",
     model=MODEL,
-    instruction="You run the refund desk. Refund what was bought, in full, and write a warm letter.",
+    instruction="You run the refund desk. Refund what was bought in full, and write a warm letter.",
     tools=[look_up_order, refund, send_letter],
 )
