@@ -205,13 +205,13 @@ def test_three_replays_count_a_call_once_and_a_third_that_leaves_it_out() -> Non
 
 
 def test_a_callers_own_key_that_is_drawn_names_the_target() -> None:
-    declared = {**DECLARED, "pay": Declaration(tool="pay", key=("token",))}
-    paid = PAY.but(token="t-0")
+    declared = {**DECLARED, "pay": Declaration(tool="pay", key=("nonce",))}
+    paid = PAY.but(nonce="t-0")
     ledger = recorded([out(paid, declared=declared)], declared=declared)
     first, other = (
-        replace(asked([ask(paid.but(token=token), declared=declared)]), keyed_under=declared)
-        for token in ("t-0", "t-9")
+        replace(asked([ask(paid.but(nonce=nonce), declared=declared)]), keyed_under=declared)
+        for nonce in ("t-0", "t-9")
     )
     found = judged(ledger, replace(first, again=[other]), declarations=[declared])
-    assert named(found) == [("pay", "/token", True)]
+    assert named(found) == [("pay", "/nonce", True)]
     assert found.decision is Decision.INCONCLUSIVE
