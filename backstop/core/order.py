@@ -78,6 +78,8 @@ class Order:
     def check(self, event: Event) -> str | None:
         """Take one event into account; say what is out of order, or None."""
         match event:
+            case ModelAnswered() | EffectClaimed():
+                return self._in_run(event)  # first, for they are the most
             case Checkpointed() | TrustBroken() | Recovered():
                 return None  # the mesh judges runs from outside, also closed ones
             case (
@@ -90,6 +92,8 @@ class Order:
                 # A late owner, or a person, may settle after the run was given up.
                 known = event.run in self._open or event.run in self._closed
                 return None if known else f"run {event.run!r} was never opened"
+            case EffectClaimed(within=effect) if effect and event.run in self._closed:
+                return None  # a recovery takes back what the run did: from outside as well
             case RunOpened():
                 return self._opened(event.run)
             case _:
