@@ -92,5 +92,6 @@ def asked(done: Replay) -> Asked:
         guarded=frozenset(done.header.guarded),
         replayed={run.run: run for run in done.runs},
         uncovered=done.header.uncovered,
+        escapes=done.header.escapes,
         version=done.header.candidate,
     )

@@ -110,7 +110,7 @@ class _Finder:
         from google.adk.tools.base_tool import BaseTool
 
         kind, kinds = type(tool), _kinds(tool)
-        name = getattr(tool, "name", None) or getattr(tool, "__name__", kind.__name__)
+        name = str(getattr(tool, "name", None) or getattr(tool, "__name__", kind.__name__))
         if kinds & _SERVER_SIDE or kind.__module__.startswith("google.genai."):
             yield told(Way.SERVER_SIDE_TOOL, agent, name)
         elif "RemoteMcpServer" in kinds:

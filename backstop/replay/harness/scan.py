@@ -78,7 +78,7 @@ class Scan:
             yield Way.OWN_RUNNER, f"makes a {call.shown}"
         if name.endswith(".run_live") or name == _QUEUE:
             yield Way.LIVE_MODE, f"calls {call.shown}"
-        if is_service(name):
+        if is_service(name) and not body:  # what a tool keeps is the tool's own effect
             yield Way.SERVICE, f"calls {call.shown}"
         if _is_left_behind(function, call):
             yield Way.BACKGROUND_TASK, f"starts {call.shown} and does not wait for it"
