@@ -109,6 +109,10 @@ class RequestDigester:
             settings=self._settings(request.model, config),
         )
 
+    def part(self, part: Any) -> str:
+        """Short digest of one part of a content, ids and thought signatures apart."""
+        return self._part(part, None)
+
     def _instruction(self, config: Any) -> str:
         instruction = getattr(config, "system_instruction", None)
         if instruction is None or isinstance(instruction, str):
@@ -185,10 +189,10 @@ class RequestDigester:
             part = told.part(part)
         key = _part_key(part)
         if key is None:
-            return short(_safe(_part_form(part)))
+            return short(_safe(part_form(part)))
         digest = self._parts.get(key)
         if digest is None:
-            digest = short(_safe(_part_form(part)))
+            digest = short(_safe(part_form(part)))
             _remember(self._parts, key, digest)
         return digest
 
@@ -259,7 +263,8 @@ def _part_key(part: Any) -> tuple[object, ...] | None:
     return None
 
 
-def _part_form(part: Any) -> dict[str, Any]:
+def part_form(part: Any) -> dict[str, Any]:
+    """What a part holds, by field, ids and thought signatures apart: what its digest is of."""
     form: dict[str, Any] = {}
     for name, value in vars(part).items():
         if value is None or name == "thought_signature":

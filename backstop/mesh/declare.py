@@ -88,7 +88,7 @@ def evidence(
     seconds = None if ttl is None else _seconds(ttl)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        name = source or getattr(function, "__name__", type(function).__name__)
+        name = source or str(getattr(function, "__name__", type(function).__name__))
         return _recorded(function, Evidence(ttl=seconds, source=name))
 
     return decorate
