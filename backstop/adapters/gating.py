@@ -105,8 +105,9 @@ def _replayed(gated: Gated | None, key: str, asked: Precondition, control: Contr
     if gated is None:
         return _gated(asked, control)  # it went out before there was a mesh: known from now on
     if trust_in(gated, control) in _TO_TAKE_BACK:
-        here = msgspec.structs.replace(gated, place=asked.place, undo=asked.undo or gated.undo)
-        return acted(here, Ruled(key=key, act=Act.REAFFIRM), control)
+        again = acted(gated, Ruled(key=key, act=Act.REAFFIRM), control)
+        # From now on it stands where the branch stands that asked for it again.
+        return msgspec.structs.replace(again, place=asked.place, undo=asked.undo or gated.undo)
     return None
 
 

@@ -75,6 +75,8 @@ def test_what_holds_is_not_withheld() -> None:
     assert withheld(Control(), asks(horizon=100.5), TIMES) is None
     elsewhere = breaking(Reach(run="r2"), Reach(run="r", steps=frozenset({"scout"})))
     assert withheld(elsewhere, asks(2), TIMES) is None
+    for whole in (Reach(run="r"), Reach()):
+        assert isinstance(withheld(breaking(whole), asks(1), TIMES), Frozen)
 
 
 @pytest.mark.parametrize("horizon", [100.0, 99.0, -inf, nan])
