@@ -82,15 +82,14 @@ def write_(
     from backstop import clock
     from backstop.cli.author import author
     from backstop.cli.baselining import write as run
-    from backstop.cli.gating import asked
+    from backstop.cli.gating import Where, asked
 
     request = asked(
         config=config,
         agent=agent,
         candidate=candidate,
         base=None,
-        sandbox=sandbox,
-        runtime=runtime,
+        where=Where(sandbox=sandbox, runtime=runtime),
     )
     who = author(by, option="--by", folder=config.parent, environ=os.environ)
     typer.echo(run(request, verdict=verdict, add=add, by=who, now=clock.now()))

@@ -14,8 +14,10 @@ from backstop.cli.options import (
     AgentName,
     AllowEmpty,
     Base,
+    BasePython,
     CacheDir,
     Candidate,
+    CandidatePython,
     CassetteFile,
     ChangedOnly,
     ConfigFile,
@@ -116,6 +118,10 @@ def gate(
     base: Base = None,
     sandbox: SandboxOption = None,
     runtime: RuntimeOption = None,
+    candidate_python: CandidatePython = None,
+    base_python: BasePython = None,
+    cassette: CassetteFile = None,
+    offline: Offline = False,
     fail_on: FailOn = None,
     allow_empty: AllowEmpty = False,
     changed_only: ChangedOnly = False,
@@ -125,7 +131,7 @@ def gate(
     output: Output = None,
 ) -> None:
     """Replay a version and decide: may it ship?"""
-    from backstop.cli.gating import asked
+    from backstop.cli.gating import Where, asked
     from backstop.cli.gating import gate as run
 
     request = asked(
@@ -133,8 +139,9 @@ def gate(
         agent=agent,
         candidate=candidate,
         base=base,
-        sandbox=sandbox,
-        runtime=runtime,
+        where=Where(sandbox, runtime, candidate_python, base_python),
+        cassette=cassette,
+        offline=offline,
     )
     raise typer.Exit(
         run(
@@ -158,12 +165,14 @@ def replay(
     candidate: Candidate = None,
     base: Base = None,
     sandbox: SandboxOption = None,
+    runtime: RuntimeOption = None,
+    candidate_python: CandidatePython = None,
+    base_python: BasePython = None,
     cassette: CassetteFile = None,
     offline: Offline = False,
-    runtime: RuntimeOption = None,
 ) -> None:
     """Replay a version; write down what it asks for."""
-    from backstop.cli.gating import asked
+    from backstop.cli.gating import Where, asked
     from backstop.cli.gating import replay as run
 
     request = asked(
@@ -171,16 +180,15 @@ def replay(
         agent=agent,
         candidate=candidate,
         base=base,
-        sandbox=sandbox,
-        runtime=runtime,
+        where=Where(sandbox, runtime, candidate_python, base_python),
+        cassette=cassette,
+        offline=offline,
     )
     typer.echo(run(request, out=out))
 
 
 @app.command()
 def diff(
-        cassette=cassette,
-        offline=offline,
     baseline: Annotated[Path, typer.Argument(metavar="BASELINE", help="A ledger.")],
     candidate: Annotated[
         Path,
@@ -205,8 +213,6 @@ def diff(
             fail_on=fail_on,
             allow_empty=allow_empty,
             form=form,
-    cassette: CassetteFile = None,
-    offline: Offline = False,
             output=output,
         )
     )
@@ -219,8 +225,6 @@ app.command()(waive)
 def selftest() -> None:
     """Plant one divergence of each kind and find it."""
     from backstop.cli.selftest import selftest as run
-        cassette=cassette,
-        offline=offline,
 
     typer.echo(run())
 

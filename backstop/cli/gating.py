@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import typer
 
@@ -93,14 +93,22 @@ def _read_by(request: ReplayRequest) -> list[Path | str | None]:
     return [request.config, request.cassette, *ledgers]
 
 
+class Where(NamedTuple):
+    """Where the code of the two versions runs, and on whose packages."""
+
+    sandbox: SandboxKind | None
+    runtime: Runtime | None
+    candidate_python: str | None = None
+    base_python: str | None = None
+
+
 def asked(
     *,
     config: Path,
     agent: str | None,
     candidate: Path | None,
     base: Path | None,
-    sandbox: SandboxKind | None,
-    runtime: Runtime | None,
+    where: Where,
     cassette: Path | None = None,
     offline: bool = False,
 ) -> ReplayRequest:
@@ -110,8 +118,7 @@ def asked(
         agent=agent,
         candidate=candidate,
         base=base,
-        sandbox=sandbox,
-        runtime=runtime,
+        **where._asdict(),
         cassette=cassette,
         offline=offline,
     )

@@ -59,6 +59,14 @@ RuntimeOption: TypeAlias = Annotated[
     Runtime | None,
     typer.Option("--runtime", help="Whose containers; none: the process sandbox."),
 ]
+CandidatePython: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--candidate-python", help="Interpreter with the new version's packages."),
+]
+BasePython: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--base-python", help="Interpreter with the packages of the one that runs now."),
+]
 ChangedOnly: TypeAlias = Annotated[
     bool, typer.Option("--changed-only", help="Carry forward agents that the change leaves alone.")
 ]

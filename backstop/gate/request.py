@@ -50,7 +50,9 @@ class ReplayRequest:
     lies in them where left out. `ancestors` finds a ledger that the base's commit lacks.
     `sandbox` is a `SandboxKind`, `runtime` a `Runtime`. Without `agent`, a configuration of one
     agent is meant. `cassette` keeps the answers of live models; `offline` has none asked.
-    `environ` are the variables by which one is asked, in place of our own.
+    `environ` are the variables by which one is asked, in place of our own. `candidate_python` and
+    `base_python` are the interpreters with the packages of each version, in place of the one that
+    the base configures: they start outside of the sandbox, so the caller has to vouch for them.
     """
 
     config: Path
@@ -63,6 +65,8 @@ class ReplayRequest:
     ancestors: Ancestors | None = None
     sandbox: str | None = None
     runtime: str | None = None
+    candidate_python: str | None = None
+    base_python: str | None = None
     cassette: Path | None = None
     offline: bool = False
     environ: Mapping[str, str] | None = field(default=None, repr=False)

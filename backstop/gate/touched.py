@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from backstop.gate.packages import PACKAGES
+
 _LOCKS: Final = re.compile(
-    r"(?:.*/)?(?:[^/]*requirements[^/]*\.(?:txt|in)|constraints[^/]*\.txt|[^/]*\.lock"
-    r"|pylock[^/]*\.toml|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml"
-    r"|\.python-version|(?:[^/]*\.)?Dockerfile[^/]*|\.dockerignore|\.backstopignore)",
+    rf"(?:.*/)?(?:{PACKAGES}|(?:[^/]*\.)?Dockerfile[^/]*|\.dockerignore|\.backstopignore)",
     re.IGNORECASE,
 )
 """Files that say which packages there are, or what is in an image: they concern everybody."""

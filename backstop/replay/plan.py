@@ -30,8 +30,9 @@ class Plan:
     rows that carry none, and `handed` those of its handover; `is_control` says that this is
     that replay, and `base` is what came of it. `code` are the candidate's files; they are
     compared with the base's. `walls` says that the sandbox is to hold the candidate back.
-    `workers` is how many processes to use, `recent` how many session events a bounded view
-    shows at least (0: all are shown, always). `redaction_key` is the one that the ledger's
+    `unseen` is what changed and this replay cannot show, a line each. `workers` is how many
+    processes to use, `recent` how many session events a bounded view shows at least (0: all
+    are shown, always). `redaction_key` is the one that the ledger's
     tokens were made with: without it, values that the candidate computes anew cannot be compared.
     `live` answers model requests that have no proven answer on record; None: nobody does.
     """
@@ -48,6 +49,7 @@ class Plan:
     base: Replay | None = None
     code: Code = field(default_factory=Code)
     walls: bool = True
+    unseen: tuple[str, ...] = ()
     workers: int = 1
     recent: int = RECENT
     redaction_key: RedactionKey | None = None

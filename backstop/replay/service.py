@@ -59,12 +59,14 @@ def replay_both(
     progress: Progress | None = None,
     is_over: Callable[[], bool] = lambda: False,
     in_turn: bool = False,
+    base_sandbox: Sandbox | None = None,
 ) -> tuple[Replay, Replay]:
     """Replay a base version and a candidate at once; what comes out is the same as `in_turn`.
 
     A run of the candidate is begun once the base has played that run, since what the base
-    asked for vouches for the answers (A5): the candidate follows a run behind. Raises as
-    `replay` does; the base's fault where both have one.
+    asked for vouches for the answers (A5): the candidate follows a run behind. `base_sandbox` is
+    the base's where that has packages of its own. Raises as `replay` does; the base's fault where
+    both have one.
     """
     control = _Control()
     stopped = threading.Event()
@@ -77,7 +79,8 @@ def replay_both(
         said = control.of(run)
         return None if over() else _trust(candidate, said, usual=control.usual)
 
-    lead = partial(_lead, base, sandbox, control, stopped, progress=shown.part(0), is_over=over)
+    walls = base_sandbox or sandbox
+    lead = partial(_lead, base, walls, control, stopped, progress=shown.part(0), is_over=over)
     play = partial(_play, candidate, sandbox, vouched=follow, progress=shown.part(1), is_over=over)
     if in_turn:
         first, played = lead(), play()
@@ -236,7 +239,7 @@ def _play(
     work = Work(
         plan, sandbox, ready, vouched=vouched, told=told, progress=progress, is_over=is_over
     )
-    return _Played(ready=ready, work=work, outcomes=work.done(drivers))
+    return _Played(ready=work.ready, work=work, outcomes=work.done(drivers))
 
 
 def _told(plan: Plan, played: _Played) -> Replay:
@@ -287,6 +290,7 @@ def _not_exercised(plan: Plan, ready: Ready, exercised: Exercised) -> tuple[str,
     """What this replay cannot speak for, whatever it asked (D7)."""
     base = plan.base
     found = uncovered(ready, base=None if base is None else base.ready, recorded=plan.header.code)
+    found += plan.unseen
     if base is not None and plan.events:  # an empty ledger says by itself that nothing was run
         found += unreached(base.exercised, exercised)
     if plan.walls and "seccomp" not in ready.isolation:

@@ -119,12 +119,16 @@ class ReplayCache:
         return {
             "agent": job.agent.name,
             "ledger": ledger.digest,
-            "candidate": self._version(job, job.candidate, job.tops[0]),
-            "base": None if job.base is None else self._version(job, job.base, job.tops[1]),
+            "candidate": self._version(job, job.candidate, job.tops[0], job.interpreters.candidate),
+            "base": None
+            if job.base is None
+            else self._version(job, job.base, job.tops[1], job.interpreters.base),
             "configs": [_bytes_digest(Path(config.file)) for config in (job.config, ruling)],
             "judged with a base": job.base_config is not None,
             "sandbox": [kind.value, job.sandbox.runtime.value],
-            "packages": _packages(ruling.sandbox.python) if kind is not SandboxKind.DOCKER else "",
+            "packages": []
+            if kind is SandboxKind.DOCKER
+            else [_packages(job.interpreters.candidate), _packages(job.interpreters.base)],
             "backstop": [__version__, _own_source()],
             "index": blinded(os.environ.get(INDEX, ""), self.secret),
             "redaction": "" if redaction is None else blinded(redaction.secret.hex(), self.secret),
@@ -132,12 +136,12 @@ class ReplayCache:
             "day": self.day.isoformat(),
         }
 
-    def _version(self, job: Job, folder: Path, top: Path | None) -> Json:
+    def _version(self, job: Job, folder: Path, top: Path | None, python: str | None) -> Json:
         """A version with everything that it may import from its checkout."""
         place = None if top is None else inside(folder, top)
         if top is None or place is None:
             raise _NoKey(f"nobody knows where the checkout around {folder} begins")
-        own = None if job.sandbox.kind is SandboxKind.DOCKER else job.ruling.sandbox.python
+        own = None if job.sandbox.kind is SandboxKind.DOCKER else python
         try:
             files = read_tree(top, without=left_out(top, self.folder, prefix_of(own)))
         except BackstopError as error:

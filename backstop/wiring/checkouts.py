@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,6 +13,7 @@ from backstop.adapters.trees import read_tree, text_in
 from backstop.config import Agent, Config, loads
 from backstop.config.reading import text_of
 from backstop.errors import BackstopError
+from backstop.gate.packages import PACKAGES
 from backstop.gate.reach import reached
 from backstop.gate.request import ReplayRequest
 from backstop.gate.touched import Checkout, Footprint, documentation, touched
@@ -24,6 +27,8 @@ _TEXTS: Final = (
     *(".txt", ".md", ".j2", ".jinja", ".jinja2"),
 )
 """Ends of names of files in which code may point elsewhere."""
+
+_PACKAGES: Final = re.compile(PACKAGES, re.IGNORECASE)
 
 _ANYWHERE: Final = Path("/=checkout=")
 
@@ -125,6 +130,23 @@ def pointed_to(
 
     prose = documentation(files)
     return reached(folder, files=files, others=others, prose=prose, read=read)
+
+
+def package_files(folder: Path, top: Path | None) -> dict[str, bytes]:
+    """What says which packages an agent has: files in its folder and above it, by path.
+
+    They are looked for up to the top of the checkout; outside of one, in the folder alone.
+    """
+    found: dict[str, bytes] = {}
+    here = folder.resolve()
+    last = here if top is None or inside(folder, top) is None else top.resolve()
+    for place in (here, *here.parents):
+        for file in sorted(place.iterdir()) if place.is_dir() else ():
+            if _PACKAGES.fullmatch(file.name) and file.is_file():
+                found[os.path.relpath(file, last)] = file.read_bytes()
+        if place == last:
+            break
+    return found
 
 
 def _footprint(agent: Agent, stated: Config, top: Path) -> Footprint:

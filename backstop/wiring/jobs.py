@@ -15,7 +15,7 @@ from backstop.core.verdict import Policy
 from backstop.errors import ConfigError
 from backstop.gate.request import ReplayRequest, SandboxKind
 from backstop.wiring.checkouts import inside, top_of, tops
-from backstop.wiring.sandboxes import Choice, choice
+from backstop.wiring.sandboxes import Choice, Interpreters, choice, interpreters
 
 _SQLITE_ANYWHERE: Final = "sqlite:////"
 """How a store begins that is in a file by its whole name."""
@@ -25,7 +25,8 @@ _SQLITE_ANYWHERE: Final = "sqlite:////"
 class Job:
     """One agent to be judged: everything that the request and the configurations say of it.
 
-    `candidate` and `base` are agent folders; without a `base` no control run is made. `tops`
+    `candidate` and `base` are agent folders; without a `base` no control run is made.
+    `interpreters` are those of the two where they are processes. `tops`
     are where the checkouts of head and base begin, None where nobody knows.
     `base_config` is None where no version that runs now is at hand, and has no agents where
     its checkout has no configuration.
@@ -37,6 +38,7 @@ class Job:
     candidate: Path
     base: Path | None
     sandbox: Choice
+    interpreters: Interpreters
     tops: tuple[Path | None, Path | None]
 
     @property
@@ -206,13 +208,15 @@ def job_of(
         )
     ruling = base_config or config
     base = _base_folder(request, config, base_config, agent, several=several)
+    chosen = choice(request, ruling)
     return Job(
         agent=agent,
         config=config,
         base_config=base_config,
         candidate=candidate,
         base=base if ruling.gate.control == "base" else None,
-        sandbox=choice(request, ruling),
+        sandbox=chosen,
+        interpreters=interpreters(request, ruling, chosen),
         tops=tops(request),
     )
 

@@ -17,11 +17,15 @@ from backstop.core.intents import Intent, IntentsHeader, RunReplayed
 from backstop.core.ledgerfile import Ledger
 from backstop.gate.comparing import Asked
 from backstop.gate.judge import rule_sets
+from backstop.gate.packages import differing
+from backstop.gate.request import SandboxKind
+from backstop.ports import Sandbox
 from backstop.replay.broker import Broker
 from backstop.replay.code import Code
 from backstop.replay.keyed import said
 from backstop.replay.service import Plan, Progress, Replay, replay, replay_both
 from backstop.replay.wire import ToolSeen
+from backstop.wiring.checkouts import package_files
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.sandboxes import Contents, Say, Shelf, sandbox
@@ -51,21 +55,27 @@ def replays(
     """
     allowed = processors(len(os.sched_getaffinity(0)), job.config.sandbox.cpus)
     versions = 1 if job.base is None else 2
-    walls = sandbox(
-        job.sandbox,
-        job.ruling,
-        replays=versions,
-        world=world,
-        # A change may bring what its own code needs: set behind the barrier, it frees nobody.
-        env=job.config.sandbox.env,
-        contents=Contents(
-            checkouts=job.checkouts(),
-            withheld=(*job.ledgers(), *withheld),
-            shelf=shelf,
-            ruling=job.ruling_top,
-        ),
-        say=say,
+    contents = Contents(
+        checkouts=job.checkouts(),
+        withheld=(*job.ledgers(), *withheld),
+        shelf=shelf,
+        ruling=job.ruling_top,
     )
+
+    def walls(python: str | None) -> Sandbox:
+        return sandbox(
+            job.sandbox,
+            job.ruling,
+            python=python,
+            replays=versions,
+            world=world,
+            # A change may bring what its own code needs: set behind the barrier, it frees nobody.
+            env=job.config.sandbox.env,
+            contents=contents,
+            say=say,
+        )
+
+    own = walls(job.interpreters.candidate)
     deadline = perf_counter() + job.config.sandbox.wall * versions
 
     def is_over() -> bool:
@@ -73,12 +83,18 @@ def replays(
 
     if job.base is None:
         plan = _plan(job, job.candidate, ledger, cores=allowed, live=live)
-        return None, Told.by(replay(plan, walls, progress=progress, is_over=is_over))
+        return None, Told.by(replay(plan, own, progress=progress, is_over=is_over))
     share = max(1, allowed // versions)
     base = _plan(job, job.base, ledger, cores=share, is_control=True)
     candidate = _plan(job, job.candidate, ledger, cores=share, live=live)
     first, second = replay_both(
-        base, candidate, walls, progress=progress, is_over=is_over, in_turn=allowed < versions
+        base,
+        candidate,
+        own,
+        progress=progress,
+        is_over=is_over,
+        in_turn=allowed < versions,
+        base_sandbox=None if job.interpreters.are_one else walls(job.interpreters.base),
     )
     return Told.by(first), Told.by(second)
 
@@ -103,9 +119,26 @@ def _plan(
         # Without a base there is nothing to compare it with.
         code=Code() if job.base is None else Code.of(files_of(folder)),
         walls=job.sandbox.walls,
+        unseen=() if is_control else _unseen(job),
         workers=workers(len(ledger.events), cores=cores),
         redaction_key=redaction_key(),
         live=live,
+    )
+
+
+def _unseen(job: Job) -> tuple[str, ...]:
+    """Packages that the change brings, where both versions run with one interpreter's (D7).
+
+    Containers are made of what each version's own files name.
+    """
+    if job.base is None or job.sandbox.kind is SandboxKind.DOCKER or not job.interpreters.are_one:
+        return ()
+    before = package_files(job.base, job.tops[1])
+    after = package_files(job.candidate, job.tops[0])
+    return tuple(
+        f"{path} changed, and both versions ran with the packages of one interpreter; name one "
+        "for each with --base-python and --candidate-python"
+        for path in differing(before, after)
     )
 
 

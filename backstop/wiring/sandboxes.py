@@ -66,6 +66,35 @@ def choice(request: ReplayRequest, ruling: Config) -> Choice:
     return Choice(kind=meant, runtime=runtime)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreters:
+    """Whose packages each version is replayed with; None is our own interpreter."""
+
+    candidate: str | None = None
+    base: str | None = None
+
+    @property
+    def are_one(self) -> bool:
+        """Does one interpreter play both versions?"""
+        return self.candidate == self.base
+
+
+def interpreters(request: ReplayRequest, ruling: Config, chosen: Choice) -> Interpreters:
+    """The interpreters that the request names, else the one that `ruling` does.
+
+    Raises `UsageError` where one is named for containers: those are made of each version's own.
+    """
+    usual = ruling.sandbox.python
+    named = {"--candidate-python": request.candidate_python, "--base-python": request.base_python}
+    if chosen.kind is SandboxKind.DOCKER and (given := [k for k, v in named.items() if v]):
+        raise UsageError(
+            f"{given[0]}: a container is made of what its version's own files name; leave it out"
+        )
+    return Interpreters(
+        candidate=request.candidate_python or usual, base=request.base_python or usual
+    )
+
+
 def _word(words: type[_Word], text: str | None, *, option: str) -> _Word | None:
     if text is None:
         return None
@@ -101,6 +130,7 @@ def sandbox(
     chosen: Choice,
     ruling: Config,
     *,
+    python: str | None = None,
     replays: int = 1,
     world: int = 0,
     env: Mapping[str, str] | None = None,
@@ -109,7 +139,8 @@ def sandbox(
 ) -> Sandbox:
     """The sandbox that was chosen, within the configured bounds.
 
-    `replays` share its time: each has the configured wall. `world` is what candidates meet there:
+    `python` is an interpreter in place of the configured one. `replays` share its time: each has
+    the configured wall. `world` is what candidates meet there:
     0 has the recorded time and chance; `env` are variables beside those that `ruling` has.
     `contents` are for containers, and `say` is told what takes long there. Raises `MissingExtra`,
     and `SandboxError` where there is no daemon that can be used.
@@ -117,7 +148,8 @@ def sandbox(
     limits = _limits(ruling, replays=replays, env=env or {})
     if chosen.kind is SandboxKind.DOCKER:
         return _docker(chosen, ruling, limits, contents or Contents(), say, world=world)
-    return _process(ruling, limits, barred=chosen.walls, world=world)
+    usual = python or ruling.sandbox.python
+    return _process(usual, limits, barred=chosen.walls, world=world)
 
 
 def _limits(ruling: Config, *, replays: int, env: Mapping[str, str]) -> Limits:
@@ -131,14 +163,14 @@ def _limits(ruling: Config, *, replays: int, env: Mapping[str, str]) -> Limits:
     )
 
 
-def _process(ruling: Config, limits: Limits, *, barred: bool, world: int) -> Sandbox:
+def _process(python: str | None, limits: Limits, *, barred: bool, world: int) -> Sandbox:
     from backstop.adapters.process import ProcessSandbox
     from backstop.replay.bundle import MODULE, write_bundle
 
     return ProcessSandbox(
         bundle=write_bundle,
         module=MODULE,
-        python=ruling.sandbox.python or sys.executable,
+        python=python or sys.executable,
         limits=limits,
         barred=barred,
         world=world,

@@ -1,7 +1,7 @@
 """Records every construct behind our plugin, on whatever framework runs it.
 
-``python tests/e2e/appended.py tests.e2e.constructs.record FOLDER``: agents, configuration and
-store are there; what went out is written to the file in ``CONSTRUCTS_OUT``.
+``python tests/e2e/appended.py tests.e2e.constructs.record FOLDER NAME...``: agents, configuration
+and store are there; what went out is written to the file in ``CONSTRUCTS_OUT``.
 """
 
 from __future__ import annotations
@@ -123,16 +123,17 @@ async def _record(construct: Construct, folder: Path) -> None:
     await runner.close()
 
 
-def main(folder: Path) -> None:
-    """Record them all."""
+def main(folder: Path, *names: str) -> None:
+    """Record those of these names."""
     server = HTTPServer(("127.0.0.1", 0), _Payments)
     os.environ["CONSTRUCTS_API"] = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.path.insert(0, str(folder / "v1"))
     for construct in CONSTRUCTS:
-        asyncio.run(_record(construct, folder))
+        if construct.name in names:
+            asyncio.run(_record(construct, folder))
     server.shutdown()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -7,9 +7,7 @@ otherwise is the control: whoever passes the unchanged one must not be blind to 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -17,12 +15,10 @@ from typing import Any, Final
 import pytest
 
 from tests.e2e.command import ROOT, backstop
+from tests.e2e.constructs.recorded import AGENTS, FRAMEWORKS, configured, recorded
 from tests.e2e.constructs.scripts import CONSTRUCTS, RELABELS, Construct
 
-AGENTS: Final = ROOT / "tests/e2e/constructs/agents"
-RECORD: Final = "tests.e2e.constructs.record"
 TABLE: Final = ROOT / "docs/constructs.md"
-FRAMEWORKS: Final = {"oldest": ROOT / ".venv-oldest", "newest": ROOT / ".venv"}
 
 SPARED: Final = frozenset(
     {"agent_tool_apart", "sub_agents", "parallel", "loop", "confirmation", "code_executor"}
@@ -30,38 +26,6 @@ SPARED: Final = frozenset(
 """Relabelled on the newest framework only: nothing of theirs is done otherwise on the oldest."""
 
 Verdicts = dict[str, dict[str, Any]]
-
-
-def recorded(folder: Path, python: Path) -> None:
-    """Record all constructs in `folder`, and pull their ledgers."""
-    shutil.copytree(AGENTS, folder / "v1", ignore=shutil.ignore_patterns("__pycache__"))
-    configured(folder, "v1", python)
-    shutil.copy(folder / "v1.yaml", folder / "backstop.yaml")
-    subprocess.run(
-        [*map(str, (python, "-W", "ignore", ROOT / "tests/e2e/appended.py")), RECORD, folder],
-        check=True,
-        capture_output=True,
-        cwd=ROOT,
-        env={**os.environ, "CONSTRUCTS_OUT": str(folder / "out")},
-    )
-    for one in CONSTRUCTS:
-        pulled = backstop(
-            *("ledger", "pull", f"sqlite:///{folder}/{one.name}.db", "--agent", one.name),
-            *("--out", folder / f"{one.name}.jsonl"),
-        )
-        assert pulled.code == 0, pulled
-
-
-def configured(folder: Path, version: str, python: Path) -> None:
-    """Write the configuration of a version of all agents that there are of it."""
-    lines = ["version: 1", f"sandbox: {{kind: process, python: {python}}}", "agents:"]
-    lines += [
-        f"  {one.name}: {{path: {version}/{one.name}, store: 'sqlite:///{folder}/{one.name}.db', "
-        f"ledger: {one.name}.jsonl, guarded: true, tools: {{count_rows: {{effect: false}}}}}}"
-        for one in CONSTRUCTS
-        if (folder / version / one.name).is_dir()
-    ]
-    (folder / f"{version}.yaml").write_text("\n".join(lines), encoding="utf-8")
 
 
 def changed(folder: Path, version: str, change: Callable[[Construct, str], str | None]) -> None:
@@ -93,7 +57,7 @@ def replaced(text: str, change: tuple[str, str]) -> str:
 
 def judged(folder: Path, version: str, python: Path) -> Verdicts:
     """What the gate says of each agent of a version."""
-    configured(folder, version, python)
+    configured(folder, version, python, CONSTRUCTS)
     ran = backstop("gate", "--config", folder / f"{version}.yaml", "--format", "json")
     assert ran.out, ran
     return {agent["agent"]: agent for agent in json.loads(ran.out)["agents"]}
@@ -112,7 +76,7 @@ def as_expected(one: Construct, verdict: dict[str, Any]) -> bool:
 @pytest.mark.parametrize("framework", sorted(FRAMEWORKS))
 def test_each_construct_is_judged_as_the_table_says(framework: str, tmp_path: Path) -> None:
     python = FRAMEWORKS[framework] / "bin/python"
-    recorded(tmp_path, python)
+    recorded(tmp_path, python, CONSTRUCTS)
     out = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
     assert [line.split()[0] for line in out].count("add_row") == 4  # a real server was asked
     assert 'POST {"order":"a7"}' in out

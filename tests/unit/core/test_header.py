@@ -83,3 +83,12 @@ def test_processes_with_two_redaction_keys_do_not_share_a_store() -> None:
 
 def test_a_header_without_a_redaction_key_is_spelled_as_ever() -> None:
     assert b"redaction" not in msgspec.json.encode(header())
+
+
+def test_the_newest_listing_of_each_toolset_stands() -> None:
+    one, two = [{"name": "a"}], [{"name": "b"}]
+    known, registered = header(toolsets={"x": one, "y": one}), header(toolsets={"y": two})
+    assert merged(known, registered).toolsets == {"x": one, "y": two}
+    assert merged(known, header()).toolsets == known.toolsets
+    assert merged(header(), known).toolsets == known.toolsets
+    assert merged(header(), header()).toolsets is msgspec.UNSET
