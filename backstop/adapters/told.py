@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from backstop.adk.flow import CONFIRM
 from backstop.core.canon import Json
@@ -17,8 +18,7 @@ class ImportRefused(BackstopError):
     slug = "import-shape"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call that a model asked for; `id` is empty where there was none.
 
     `steering` marks a call of the framework's own tools, which only steer the agent.
@@ -30,8 +30,7 @@ class Call:
     steering: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What a call gave. `actions` is what its body did to the flow of the run.
 
     A call that `failed` certainly did nothing. One that was `declined` by a person did not

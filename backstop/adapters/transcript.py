@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from backstop.adapters.told import Call, ImportRefused, Result, in_words, spelled
 from backstop.core.canon import CANON_VERSION, Json
@@ -34,14 +34,13 @@ from backstop.core.events import (
     ToolRead,
 )
 from backstop.core.identity import identify, identify_read
-from backstop.core.literal import literal
+from backstop.core.literal import written
 from backstop.core.redaction import Redaction, RedactionKey
 
 __all__ = ["Call", "ImportRefused", "Result", "Transcript", "imported_header", "raw"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A call that waits for its answer; `turn` counts the model's answers in the run."""
 
     turn: int
@@ -111,11 +110,13 @@ class Transcript:
         *,
         at: str,
         agent: str = "",
+        branch: str = "",
         more: Mapping[str, Json] | None = None,
     ) -> None:
         """The model of `agent` answered with these parts, in order. Raises `IdentityError`.
 
-        `more` are further members of the answer, as the framework spells them.
+        `more` are further members of the answer, as the framework spells them, and `branch` is
+        its name for where in the conversation the agent stands.
         """
         if self._steps == 0:
             # The agent spoke first: something other than a message set it off.
@@ -132,6 +133,7 @@ class Transcript:
                 agent=agent,
                 ordinal=self._ordinals[agent],
                 response=raw(response),
+                branch=branch,
             )
         )
         self._ordinals[agent] += 1
@@ -178,11 +180,15 @@ class Transcript:
 
     def close(self, *, at: str) -> None:
         """There is no more: the run is complete, unless a call was never answered."""
+        self.leave(at=at)
+        if not self._waiting:
+            self.events.append(RunClosed(run=self._run, at=at, status="complete"))
+
+    def leave(self, *, at: str) -> None:
+        """There is no more, and the run is not complete: it goes on, or was broken off."""
         for asked in self._waiting:
             if not asked.declaration.effect:
                 self._read(asked, None, at=at)
-        if not self._waiting:
-            self.events.append(RunClosed(run=self._run, at=at, status="complete"))
 
     @property
     def _step(self) -> str:
@@ -360,4 +366,4 @@ def imported_header(
 
 def raw(value: Json) -> msgspec.Raw:
     """JSON of exactly this value, on one line."""
-    return msgspec.Raw(literal(value).encode())
+    return msgspec.Raw(written(value))

@@ -11,10 +11,10 @@ from typing import Final
 import typer
 
 from backstop.cli.options import pairs
-from backstop.core.ledgerverify import Summary
 from backstop.errors import UsageError
 from backstop.reports.escape import plain
 from backstop.reports.proposal import ledger_of, table, wrapped
+from backstop.wiring.importing import Imported
 from backstop.wiring.initializing import Plan, Record, plan, write
 from backstop.wiring.surveying import Search
 
@@ -97,7 +97,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _imported(found: Plan, summary: Summary) -> Iterator[str]:
+def _imported(found: Plan, summary: Imported) -> Iterator[str]:
     [name] = found.config.agents
     gaps = summary.header.gaps or []
     untold = f"; incomplete: {plain('; '.join(gaps))}" if gaps else ""

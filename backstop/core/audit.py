@@ -208,7 +208,11 @@ class Audit:
         return sorted([*self._findings, *absent], key=lambda f: (f.line, f.step, f.tool, f.key))
 
     def _step(self, run: str, step: str) -> _Step:
-        return self._runs.setdefault(run, _Run()).steps.setdefault(step, _Step())
+        if (known := self._runs.get(run)) is None:
+            known = self._runs[run] = _Run()
+        if (found := known.steps.get(step)) is None:
+            found = known.steps[step] = _Step()
+        return found
 
     def _claimed(self, event: EffectClaimed) -> None:
         step = self._step(event.run, event.step)

@@ -78,7 +78,7 @@ class Order:
     def check(self, event: Event) -> str | None:
         """Take one event into account; say what is out of order, or None."""
         match event:
-            case ModelAnswered() | EffectClaimed():
+            case ModelAnswered():
                 return self._in_run(event)  # first, for they are the most
             case Checkpointed() | TrustBroken() | Recovered():
                 return None  # the mesh judges runs from outside, also closed ones

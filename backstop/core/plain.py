@@ -1,13 +1,15 @@
 """The canonical text by a short way, for what is flat and plain, as most calls and results are.
 
-Texts, whole numbers, truths and nulls by name, all in ASCII, are spelled by the canonical form
+Texts, numbers, truths and nulls by name, all in ASCII, are spelled by the canonical form
 as by every writer of JSON that sorts its names, so the fastest one does it. All else goes the
 long way, and so does what has to be refused.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -21,7 +23,10 @@ _NAMES: Final = frozenset({str})
 _SHORT: Final = MAX_DIGITS
 """Bytes of text in which no limit of the canonical form is reached."""
 
-_WRITTEN: Final = msgspec.json.Encoder(order="deterministic").encode
+_FRACTION: Final = re.compile(r"-?[0-9]{1,40}\.[0-9]{0,40}[1-9]")
+"""Decimals that are no integers and have one spelling."""
+
+_WRITTEN: Final = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
 
 
 def text_of(value: object) -> str:
@@ -49,9 +54,9 @@ def spelled_members(members: Mapping[str, object]) -> tuple[str, dict[str, Json]
 def _plain(value: object) -> str | None:
     """The text of what is flat and plain; None for all else."""
     if type(value) is dict:
-        if not (
-            _NAMES.issuperset(map(type, value)) and _PLAIN.issuperset(map(type, value.values()))
-        ):
+        if not _NAMES.issuperset(map(type, value)):
+            return None
+        if not (_PLAIN.issuperset(map(type, value.values())) or _has_fractions_only(value)):
             return None
     elif type(value) is not str:
         return None
@@ -60,3 +65,11 @@ def _plain(value: object) -> str | None:
     except ValueError:  # a number of absurd length, half a character
         return None
     return text.decode() if text.isascii() and len(text) < _SHORT else None
+
+
+def _has_fractions_only(value: Mapping[str, object]) -> bool:
+    """Whether all that is not plain are decimals that have one spelling."""
+    return all(
+        type(item) in _PLAIN or (type(item) is Decimal and _FRACTION.fullmatch(str(item)))
+        for item in value.values()
+    )

@@ -53,10 +53,12 @@ def _read(data: bytes) -> Json | msgspec.UnsetType:
     try:
         value: Json = _DECODER.decode(data)
         again = _WRITTEN(value)
-        members = msgspec.json.format(data, indent=-1).count(_NAMED)
+        compact = msgspec.json.format(data, indent=-1)
     except (ValueError, RecursionError):
         return msgspec.UNSET
-    if again.count(_NAMED) != members or not (again.isascii() or _are_ascii_names(again)):
+    if again != compact and again.count(_NAMED) != compact.count(_NAMED):
+        return msgspec.UNSET
+    if not (again.isascii() or _are_ascii_names(again)):
         return msgspec.UNSET
     return value
 

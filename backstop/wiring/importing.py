@@ -29,8 +29,8 @@ from backstop.adapters.importing.sessions import stored_at
 from backstop.core.canon import CANON_VERSION
 from backstop.core.declaration import Declaration, Namespace
 from backstop.core.events import FORMAT, Event, Header
-from backstop.core.ledgerfile import Sealer, encode, verify
-from backstop.core.ledgerverify import Summary
+from backstop.core.ledgerfile import encode
+from backstop.core.making import Making
 from backstop.core.redaction import RedactionKey
 from backstop.errors import UsageError
 
@@ -137,10 +137,21 @@ IMPORTERS: Final[Mapping[str, Importer]] = {
 """How to read what `--from` names."""
 
 
-def import_record(kind: str, source: Source, out: Path) -> Summary:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What came of an import: the ledger's header, and how much is in it."""
+
+    header: Header
+    runs: int
+    events: int
+    effects: int
+
+
+def import_record(kind: str, source: Source, out: Path) -> Imported:
     """Import a record to a sealed ledger at `out`; memory holds one run at a time.
 
-    Raises `UsageError` for an unknown kind, and whatever the importer refuses a record for.
+    Raises `UsageError` for an unknown kind, and whatever the importer refuses a record for. What
+    is written stands up to the strict reader, whoever wrote the record.
     """
     importer = IMPORTERS.get(kind)
     if importer is None:
@@ -149,17 +160,18 @@ def import_record(kind: str, source: Source, out: Path) -> Summary:
     with tempfile.TemporaryFile() as spool:
         told = importer(source)
         # The header stands first and is known last: the tools are those that were called.
-        sealer = Sealer(Header(format=FORMAT, agent=source.namespace.agent, canon=CANON_VERSION))
-        spool.writelines(sealer.add(event) for event in told.events)
-        first = encode(told.header()) + b"\n"
+        blank = Header(format=FORMAT, agent=source.namespace.agent, canon=CANON_VERSION)
+        making = Making(blank, name=str(out))
+        spool.writelines(making.add(event) for event in told.events)
+        making.close()
+        header = told.header()
+        first = encode(header) + b"\n"
         digest = hashlib.sha256(first)
         for chunk in _chunks(spool):
             digest.update(chunk)
-        last = encode(msgspec.structs.replace(sealer.seal(), digest=digest.hexdigest())) + b"\n"
-        # What is written must stand up to the strict reader, whoever wrote the record.
-        summary = verify(chain([first], _chunks(spool), [last]), name=str(out))
-        write_atomic(out, chain([first], _chunks(spool), [last]))
-    return summary
+        seal = msgspec.structs.replace(making.sealer.seal(), digest=digest.hexdigest())
+        write_atomic(out, chain([first], _chunks(spool), [encode(seal) + b"\n"]))
+    return Imported(header=header, runs=seal.runs, events=seal.events, effects=seal.effects)
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:

@@ -12,10 +12,9 @@ from typing import Final
 from backstop.adapters.chat import Selection
 from backstop.adapters.files import write_atomic
 from backstop.config import Config, loads
-from backstop.core.ledgerverify import Summary
 from backstop.errors import BackstopError, UsageError
 from backstop.reports.proposal import WORKFLOW, config_text, ledger_of
-from backstop.wiring.importing import Source, import_record
+from backstop.wiring.importing import Imported, Source, import_record
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.surveying import Search, Surveyed, survey
 
@@ -82,7 +81,7 @@ def plan(search: Search) -> Plan:
     )
 
 
-def write(plan: Plan, *, force: bool, record: Record | None) -> Summary | None:
+def write(plan: Plan, *, force: bool, record: Record | None) -> Imported | None:
     """Write the files of a plan, and the ledger of a record, which comes first.
 
     Raises `BackstopError` (``init-exists``) where a file is there and differs, unless `force`;
@@ -105,7 +104,7 @@ def write(plan: Plan, *, force: bool, record: Record | None) -> Summary | None:
     return summary
 
 
-def _imported(plan: Plan, record: Record, *, force: bool) -> Summary:
+def _imported(plan: Plan, record: Record, *, force: bool) -> Imported:
     if len(plan.config.agents) != 1:
         names = ", ".join(plan.config.agents)
         raise UsageError(f"--import: whose record is it? Choose one with --agent: {names}")

@@ -46,7 +46,7 @@ class Book:
     def events(self, conversations: Iterable[Conversation]) -> Iterator[Event]:
         """The events of these runs; one run is held at a time.
 
-        A run is closed as complete unless one of its calls was never answered. Raises
+        A run is closed as complete if it is over and each of its calls was answered. Raises
         `NoRedactionKey`, and `ImportRefused`: ``import-run-twice``, ``import-no-match`` where
         there are no conversations, ``no-identity``.
         """
@@ -98,7 +98,10 @@ class Book:
                 raise ImportRefused(f"{where}: {error}", slug=error.slug) from error
             if unknown is not None:
                 self._note(conversation, unknown)
-        transcript.close(at=at)
+        if conversation.over:
+            transcript.close(at=at)
+        else:
+            transcript.leave(at=at)
         return transcript.events
 
     def _note(self, conversation: Conversation, gap: str) -> None:
@@ -114,7 +117,9 @@ def _tell(transcript: Transcript, item: Item) -> str | None:
         case Message():
             transcript.message(item.content, at=item.at)
         case Spoken():
-            transcript.spoke(item.parts, at=item.at, agent=item.agent, more=item.more)
+            transcript.spoke(
+                item.parts, at=item.at, agent=item.agent, branch=item.branch, more=item.more
+            )
         case Answered():
             joined = transcript.answered(item.result, call=item.call, tool=item.tool, at=item.at)
             if not joined and not item.again:

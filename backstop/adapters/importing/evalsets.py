@@ -15,6 +15,8 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import Final
 
+import msgspec
+
 from backstop.adapters.importing.contents import (
     Given,
     Tools,
@@ -205,7 +207,7 @@ class _Telling:
     def _asked(self, call: Call) -> Call:
         """A call of nobody in particular."""
         if call.tool not in self.tools.declared and _looks_like_agent(call):
-            call = replace(call, steering=True)
+            call = msgspec.structs.replace(call, steering=True)
             self.gaps.append(
                 f"{call.tool} looks like an agent that is a tool, and what such an agent does is "
                 "not in an evalset; declare it in backstop.yaml if it is none"

@@ -6,12 +6,26 @@ known (what a compaction or a rewind took away, what an agent that is a tool did
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from backstop.adapters.importing.conversation import Answered, Conversation, Item, Message, Spoken
-from backstop.adapters.importing.fields import instant, member, members, objects, text
+from backstop.adapters.importing.fields import (
+    as_object,
+    as_text,
+    instant,
+    member,
+    objects,
+    spelled_out,
+)
+from backstop.adapters.importing.unseen import (
+    OF_EVENT,
+    OF_PART,
+    is_a_piece,
+    unseen_in_event,
+    unseen_in_part,
+)
 from backstop.adapters.told import Call, ImportRefused, Result
 from backstop.adk.control import PERSONS, STEERING
 from backstop.adk.flow import CONFIRM
@@ -21,6 +35,7 @@ _REJECTED: Final = "This tool call is rejected."
 _NEVER_BEGAN: Final = ")` failed as the following mandatory input parameters are not present"
 _FLOW: Final = ("end_of_agent", "escalate", "skip_summarization", "transfer_to_agent")
 _PASSING_STATE: Final = "temp:"
+_NO_MEMBERS: Final[Mapping[str, Json]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +56,17 @@ class Stored:
 def conversation(stored: Stored, *, run: str, declared: Iterable[str]) -> Conversation | None:
     """The conversation of a session; None for one without any event that counts.
 
-    `declared` are the tools that the configuration speaks of. Raises `ImportRefused` for an
-    event that has not the form of ADK's.
+    It is not over if the agent never said a word to what it was handed last. `declared` are the
+    tools that the configuration speaks of. Raises `ImportRefused` for an event that has not the
+    form of ADK's.
     """
-    reading = _Reading(place=stored.place, declared=frozenset(declared))
+    reading = _Reading(declared=frozenset(declared))
     for number, event in enumerate(stored.events):
-        where = f"event {number}"
         try:
-            reading.read(event, place=where)
+            reading.read(event, number)
         except ImportRefused as error:
-            raise ImportRefused(f"{stored.place}, {where}: {error}", slug=error.slug) from error
+            where = f"{stored.place}, event {number}"
+            raise ImportRefused(f"{where}: {error}", slug=error.slug) from error
     if not reading.items:
         return None
     return Conversation(
@@ -65,6 +81,7 @@ def conversation(stored: Stored, *, run: str, declared: Iterable[str]) -> Conver
             if name not in reading.changed and not name.startswith(_PASSING_STATE)
         },
         gaps=list(dict.fromkeys(reading.gaps)),
+        over=not isinstance(reading.items[-1], Message),
     )
 
 
@@ -72,7 +89,6 @@ def conversation(stored: Stored, *, run: str, declared: Iterable[str]) -> Conver
 class _Reading:
     """One session, event by event. `changed` are the names in its state that it changed."""
 
-    place: str
     declared: frozenset[str]
     items: list[Item] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
@@ -82,37 +98,45 @@ class _Reading:
     _invocation: str = ""
     _past: set[str] = field(default_factory=set)
 
-    def read(self, event: Mapping[str, Json], *, place: str) -> None:
-        if member(event, "partial") is True or self._is_repeated(event):
+    def read(self, event: Mapping[str, Json], number: int) -> None:
+        event = spelled_out(event)
+        if event.get("partial") is True or self._is_repeated(event):
             return
-        actions = members(event, "actions")
-        self.changed.update(members(actions, "state_delta"))
-        self._follow(text(event, "invocation_id"))
-        if member(actions, "compaction") is not None:
+        actions = spelled_out(as_object(event.get("actions"), "actions"))
+        if delta := as_object(actions.get("state_delta"), "state_delta"):
+            self.changed.update(delta)
+        self._follow(as_text(event.get("invocation_id"), "invocation_id"))
+        if actions.get("compaction") is not None:
             self.gaps.append("its history was compacted: what was said before is not all there")
             return
-        if member(actions, "rewind_before_invocation_id") is not None:
+        if actions.get("rewind_before_invocation_id") is not None:
             self.gaps.append(
                 "it was rewound: what had been done stays done, and a replay does not rewind"
             )
             return
-        at = instant(event, "timestamp")
-        content = members(event, "content")
-        if text(event, "author") == "user":
-            self._handed(content, actions, at=at, place=place)
+        if not OF_EVENT.isdisjoint(event):
+            self.gaps += unseen_in_event(event)
+        at, place = instant(event.get("timestamp"), "timestamp"), f"event {number}"
+        content = as_object(event.get("content"), "content")
+        parts = [spelled_out(part) for part in objects(content, "parts")]
+        if as_text(event.get("author"), "author") == "user":
+            if delta:
+                self.gaps.append("its state was changed from outside, which a replay does not do")
+            if content:
+                self._handed(content, parts, at=at, place=place)
         else:
-            self._answers(content, actions, at=at, place=place)
-            self._says(event, content, at=at, place=place)
+            self._answers(parts, actions, delta, at=at, place=place)
+            self._says(event, parts, at=at, place=place)
 
     def _is_repeated(self, event: Mapping[str, Json]) -> bool:
         """I1: an event is known by its id only."""
-        name = text(event, "id")
+        name = as_text(event.get("id"), "id")
         if not name:
             return False
-        if name not in self._seen:
-            self._seen[name] = event
+        first = self._seen.setdefault(name, event)
+        if first is event:
             return False
-        if self._seen[name] != event:
+        if first != event:
             self.gaps.append(f"event {name} stands in it twice, and not alike; the first counts")
         return True
 
@@ -128,44 +152,37 @@ class _Reading:
     def _handed(
         self,
         content: Mapping[str, Json],
-        actions: Mapping[str, Json],
+        parts: Sequence[Mapping[str, Json]],
         *,
         at: str,
         place: str,
     ) -> None:
         """What came from outside: words, or the answer to a call that was left open."""
-        if members(actions, "state_delta"):
-            self.gaps.append("its state was changed from outside, which a replay does not do")
-        if not content:
-            return
-        for part in objects(content, "parts"):
-            response = members(part, "function_response")
-            if response and text(response, "name") not in PERSONS:
+        for response in _responses(parts):
+            if as_text(response.get("name"), "name") not in PERSONS:
                 # What the tool itself gave was nothing; this is handed to the agent instead.
-                known = text(response, "id") in self._asked
+                known = as_text(response.get("id"), "id") in self._asked
                 self._answer(response, Result(value=None), at=at, place=place, again=known)
         self.items.append(Message(at=at, content=dict(content), place=place))
 
     def _answers(
         self,
-        content: Mapping[str, Json],
+        parts: Sequence[Mapping[str, Json]],
         actions: Mapping[str, Json],
+        delta: Mapping[str, Json],
         *,
         at: str,
         place: str,
     ) -> None:
-        responses = [
-            response
-            for part in objects(content, "parts")
-            if (response := members(part, "function_response"))
-        ]
         # Answers of one turn share an event, and what they did to the state is told as one.
-        delta = members(actions, "state_delta")
+        responses = _responses(parts)
         for response in responses:
             done = _actions_of(response, actions, alone=len(responses) == 1)
-            result = _result(_given(response), delta, done)
+            if response.get("parts"):
+                self.gaps.append("an answer of a tool held pictures or files, which are left out")
+            result = _result(response.get("response"), delta, done)
             self._answer(response, result, at=at, place=place)
-            delta = {}
+            delta = _NO_MEMBERS
 
     def _answer(
         self,
@@ -176,45 +193,64 @@ class _Reading:
         place: str,
         again: bool = False,
     ) -> None:
-        call, tool = text(response, "id"), text(response, "name")
         self.items.append(
             Answered(
                 at=at,
                 result=result,
-                call=call or None,
-                tool=tool or None,
+                call=as_text(response.get("id"), "id") or None,
+                tool=as_text(response.get("name"), "name") or None,
                 again=again,
                 place=place,
             )
         )
 
     def _says(
-        self, event: Mapping[str, Json], content: Mapping[str, Json], *, at: str, place: str
+        self,
+        event: Mapping[str, Json],
+        parts: Sequence[Mapping[str, Json]],
+        *,
+        at: str,
+        place: str,
     ) -> None:
         """What a model said; the framework's own questions to persons are none of it."""
-        parts: list[Json | Call] = []
-        for part in objects(content, "parts"):
-            if member(part, "function_response") is not None:
-                continue
-            if member(part, "executable_code") is not None:
-                self.gaps.append("it executed code; what that did is not in its events")
-            if call := members(part, "function_call"):
-                if text(call, "name") not in PERSONS:
-                    parts.append(self._call(call))
-            else:
-                parts.append(dict(part))
-        failed = text(event, "error_code")
-        if parts or failed:
-            more: dict[str, Json] = {"error_code": failed} if failed else {}
-            if failed and (why := text(event, "error_message")):
-                more["error_message"] = why
-            who = text(event, "author")
-            self.items.append(Spoken(at=at, parts=parts, agent=who, more=more, place=place))
+        said: list[Json | Call] = []
+        for part in parts:
+            if not OF_PART.isdisjoint(part):
+                self.gaps += unseen_in_part(part)
+            if call := as_object(part.get("function_call"), "function_call"):
+                said += self._called(call)
+            elif part.get("function_response") is None:
+                said.append(dict(part))
+        failed = as_text(event.get("error_code"), "error_code")
+        if not said and not failed:
+            return
+        more: dict[str, Json] = {"error_code": failed} if failed else {}
+        if failed and (why := as_text(event.get("error_message"), "error_message")):
+            more["error_message"] = why
+        self.items.append(
+            Spoken(
+                at=at,
+                parts=said,
+                agent=as_text(event.get("author"), "author"),
+                branch=as_text(event.get("branch"), "branch"),
+                more=more,
+                place=place,
+            )
+        )
 
-    def _call(self, call: Mapping[str, Json]) -> Call:
-        tool, arguments = text(call, "name"), members(call, "args")
+    def _called(self, call: Mapping[str, Json]) -> list[Call]:
+        """The call that a model asked for; none where a person is asked, or the call is a piece."""
+        tool = as_text(call.get("name"), "name")
+        if tool in PERSONS:
+            return []
+        if is_a_piece(spelled_out(call)):
+            self.gaps.append(
+                "it holds pieces of a call whose arguments were streamed, which are left out"
+            )
+            return []
         if not tool:
             raise ImportRefused("a function call without a name; give the record as it was stored")
+        arguments = as_object(call.get("args"), "args")
         steering = tool not in self.declared and tool in STEERING
         if tool not in self.declared and not steering and _looks_like_agent(arguments):
             steering = True
@@ -222,8 +258,17 @@ class _Reading:
                 f"{tool} looks like an agent that is a tool, and what such an agent does is not "
                 "among the session's events; declare it in backstop.yaml if it is none"
             )
-        self._asked.add(text(call, "id"))
-        return Call(id=text(call, "id"), tool=tool, arguments=arguments, steering=steering)
+        name = as_text(call.get("id"), "id")
+        self._asked.add(name)
+        return [Call(id=name, tool=tool, arguments=arguments, steering=steering)]
+
+
+def _responses(parts: Sequence[Mapping[str, Json]]) -> list[dict[str, Json]]:
+    return [
+        response
+        for part in parts
+        if (response := as_object(part.get("function_response"), "function_response"))
+    ]
 
 
 def _looks_like_agent(arguments: Mapping[str, Json]) -> bool:
@@ -231,18 +276,15 @@ def _looks_like_agent(arguments: Mapping[str, Json]) -> bool:
     return list(arguments) == ["request"] and isinstance(arguments["request"], str)
 
 
-def _given(response: Mapping[str, Json]) -> Json:
-    return member(response, "response")
-
-
 def _actions_of(
     response: Mapping[str, Json], actions: Mapping[str, Json], *, alone: bool
 ) -> dict[str, Json]:
     """What the body of one answered call did to the flow of its run."""
     done: dict[str, Json] = {}
-    if alone and text(response, "name") not in STEERING:
-        done = {name: value for name in _FLOW if (value := member(actions, name)) is not None}
-    asked = members(actions, "requested_tool_confirmations").get(text(response, "id"))
+    if alone and as_text(response.get("name"), "name") not in STEERING:
+        done = {name: value for name in _FLOW if (value := actions.get(name)) is not None}
+    wanted = as_object(actions.get("requested_tool_confirmations"), "requested_tool_confirmations")
+    asked = wanted.get(as_text(response.get("id"), "id"))
     if isinstance(asked, dict):
         hint = member(asked, "hint")
         done[CONFIRM] = {"hint": hint or "", "payload": member(asked, "payload")}

@@ -6,15 +6,19 @@ to know its types.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from backstop.adapters.importing.tables import OWNER, Row
 from backstop.adapters.told import ImportRefused
 from backstop.errors import MissingExtra
+
+_JSON: Final = frozenset(
+    {"content", "event_data", "input_transcription", "output_transcription", "state"}
+)
 
 
 @contextmanager
@@ -85,19 +89,24 @@ class SqlTables:
         ).scalar()
         return "" if found is None else str(found)
 
-    def events(self, columns: Collection[str]) -> Iterator[Row]:
+    def events(self, columns: Sequence[str]) -> Iterator[Row]:
         """All events by owner, time and id, as ADK itself orders them."""
         order = [self.sql.column(name) for name in (*OWNER, "timestamp", "id")]
-        asked = self.sql.select(*(self.sql.column(name) for name in columns)).select_from(
-            self.sql.table("events")
-        )
+        asked = self.sql.select(*map(self._column, columns)).select_from(self.sql.table("events"))
         streamed = self.streaming.execution_options(stream_results=True, max_row_buffer=1000)
         for row in streamed.execute(asked.order_by(*order)):
-            yield row._mapping  # noqa: SLF001 - its documented name
+            yield tuple(row)
+
+    def _column(self, name: str) -> Any:  # noqa: ANN401 - a vendor's
+        """A column; what PostgreSQL keeps as JSON as text, which is read strictly, and once."""
+        column = self.sql.column(name)
+        if name in _JSON and self.source.dialect.name == "postgresql":
+            return self.sql.cast(column, self.sql.Text)
+        return column
 
     def state(self, table: str, owner: Mapping[str, str]) -> object:
         """The state of whoever the members of `owner` name; None if it is not there."""
-        asked = self.sql.select(self.sql.column("state")).select_from(self.sql.table(table))
+        asked = self.sql.select(self._column("state")).select_from(self.sql.table(table))
         for name, value in owner.items():
             asked = asked.where(self.sql.column(name) == value)
         return self.source.execute(asked).scalar()

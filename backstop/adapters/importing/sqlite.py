@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,6 @@ def opened(path: Path, *, patience_s: float = _PATIENCE_S) -> Iterator[SqliteTab
             isolation_level=None,
         )
     with closing(source):
-        source.row_factory = sqlite3.Row
         # A state that is no UTF-8 text is damage, and said to be so by whoever parses it.
         source.text_factory = bytes
         with translated(str(path)):
@@ -73,46 +72,38 @@ class SqliteTables:
     def columns(self, table: str) -> Collection[str]:
         """The columns of a table; none if there is no such table."""
         rows = self._rows("SELECT name FROM pragma_table_info(?)", table)
-        return [row["name"].decode() for row in rows]
+        return [name.decode() for (name,) in rows]
 
     def version(self) -> str:
         """What ADK wrote down as the version of its tables; empty where it did not."""
         if not self.columns("adk_internal_metadata"):
             return ""
         asked = "SELECT value FROM adk_internal_metadata WHERE key = 'schema_version'"
-        return next((_text(row["value"]) for row in self._rows(asked)), "")
+        return next((_text(value) for (value,) in self._rows(asked)), "")
 
-    def events(self, columns: Collection[str]) -> Iterator[Row]:
+    def events(self, columns: Sequence[str]) -> Iterator[Row]:
         """All events by owner and time; of those of one moment, in the order of writing."""
         named = ", ".join(f'"{column}"' for column in columns)
         order = ", ".join((*OWNER, "timestamp", "rowid"))
         # Names of columns come from a list of ours, never from the file.
-        for row in self._rows(f"SELECT {named} FROM events ORDER BY {order}"):  # noqa: S608
-            yield {column: _told(column, row[column]) for column in columns}
+        yield from self._rows(f"SELECT {named} FROM events ORDER BY {order}")  # noqa: S608
 
     def state(self, table: str, owner: Mapping[str, str]) -> object:
         """The state of whoever the members of `owner` name; None if it is not there."""
         where = " AND ".join(f'"{name}" = ?' for name in owner)
         asked = f'SELECT state FROM "{table}" WHERE {where}'  # noqa: S608 - names of ours
-        return next((row["state"] for row in self._rows(asked, *owner.values())), None)
+        return next((state for (state,) in self._rows(asked, *owner.values())), None)
 
-    def _rows(self, asked: str, *values: str) -> Iterator[sqlite3.Row]:
+    def _rows(self, asked: str, *values: str) -> Iterator[tuple[Any, ...]]:
         with translated(self.name):
             cursor = self.source.execute(asked, values)
         # Nothing of the database is held across a yield: a reader that fails closes it first.
         while True:
             with translated(self.name):
-                rows: list[sqlite3.Row] = cursor.fetchmany(_AT_A_TIME)
+                rows = cursor.fetchmany(_AT_A_TIME)
             if not rows:
                 return
             yield from rows
-
-
-_BYTES: Final = frozenset({"actions", "content", "event_data"})
-
-
-def _told(column: str, value: Any) -> Any:  # noqa: ANN401 - SQLite columns hold anything
-    return value if column in _BYTES else _text(value) if isinstance(value, bytes) else value
 
 
 def _text(value: object) -> str:

@@ -20,7 +20,7 @@ from uuid import UUID
 
 from backstop.adapters.importing.opcodes import OPCODES, Machine, Thing
 from backstop.adapters.told import ImportRefused
-from backstop.core.canon import Json
+from backstop.core.canon import Json, render
 
 MAX_BYTES: Final = 1 << 24
 """Bytes of the largest pickle that is read."""
@@ -158,7 +158,7 @@ def _unfold(data: bytes) -> dict[str, Json]:
             if step is None:
                 _refuse(f"plain data needs no {opcode.name}")
             step(machine, argument)
-        value = _Unfolding().plain(machine.result())
+        value = render(_Unfolding().plain(machine.result()))
     except ImportRefused:
         raise
     except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
