@@ -36,23 +36,23 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reach(msgspec.Struct, frozen=True, kw_only=True):
-    """What a trust break reaches: steps and agents of a run; all of the run where it names none.
+    """What a trust break reaches: steps and agents of a run, or `everything` in it.
 
-    Without a `run` every run is meant.
+    Without a `run` every run is meant. One that names nothing reaches nothing.
     """
 
     run: str = ""
     steps: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
+    everything: bool = False
 
     def covers(self, place: Place) -> bool:
         """Is the effect at this place reached, by itself or by what it was made from?"""
         if self.run not in {"", place.run}:
             return False
-        if not self.steps and not self.agents:
-            return True
         return (
-            place.step in self.steps
+            self.everything
+            or place.step in self.steps
             or place.agent in self.agents
             or not self.steps.isdisjoint(place.upstream)
         )
@@ -242,11 +242,13 @@ def _covers(reach: Iterable[Reach], place: Place) -> bool:
 
 
 def _left(frozen: Iterable[Reach], part: Reach) -> Iterable[Reach]:
-    """What stays frozen where `part` is let go; one that names nothing lets go all of its run."""
+    """What stays frozen where `part` is let go: of a run that is frozen whole, only all at once."""
     for one in frozen:
         if one.run != part.run:
             yield one
-        elif part.steps or part.agents:
-            left = Reach(run=one.run, steps=one.steps - part.steps, agents=one.agents - part.agents)
-            if left == one or left.steps or left.agents:
+        elif not part.everything:
+            left = msgspec.structs.replace(
+                one, steps=one.steps - part.steps, agents=one.agents - part.agents
+            )
+            if left.everything or left.steps or left.agents:
                 yield left

@@ -98,8 +98,8 @@ def test_a_frozen_step_is_withheld_until_it_is_recovered(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "reach",
     [
-        pytest.param(Reach(run="r1"), id="the whole run"),
-        pytest.param(Reach(), id="every run"),
+        pytest.param(Reach(run="r1", everything=True), id="the whole run"),
+        pytest.param(Reach(everything=True), id="every run"),
         pytest.param(Reach(run="r1", agents=frozenset({"desk"})), id="its agent"),
         pytest.param(Reach(run="r1", steps=frozenset({"stats/model.0"})), id="what it read"),
     ],
@@ -116,7 +116,8 @@ def test_an_effect_is_frozen_by_its_run_its_agent_or_what_it_was_made_from(
 
 def test_what_another_run_or_agent_does_is_not_frozen(bench: Bench) -> None:
     elsewhere = [
-        Reach(run="r2"),
+        Reach(run="r2", everything=True),
+        Reach(run="r1"),
         Reach(run="r1", agents=frozenset({"scout"})),
         Reach(run="r1", steps=frozenset({"scout/history.0"})),
     ]
@@ -501,7 +502,7 @@ def test_whoever_slept_past_its_lease_writes_nothing_more(bench: Bench) -> None:
     slept = leased(bench.store, "worker-1")
     bench.wait(60)
     leased(bench.store, "worker-2")
-    reach = [Reach(run="r1")]
+    reach = [Reach(run="r1", everything=True)]
     for late in (
         lambda: bench.store.rule([Ruled(key="k1", act=Act.COMPENSATE)], lease=slept),
         lambda: bench.store.thaw(reach, lease=slept, epoch=epoch),

@@ -131,7 +131,7 @@ class Story:
             case "recover":
                 lease = store.lease(self.run, "worker", lease_s=30)
                 assert isinstance(lease, Lease)
-                whole = [Reach(run=self.run)]
+                whole = [Reach(run=self.run, everything=True)]
                 assert store.thaw(whole, lease=lease, epoch=store.control().epoch)
             case "compensate" if name not in self.open and self.is_committed(name):
                 self.rule(name, Act.COMPENSATE)

@@ -73,9 +73,11 @@ def test_only_what_is_verified_gets_a_precondition(state: State) -> None:
 def test_what_holds_is_not_withheld() -> None:
     assert withheld(Control(), asks(), TIMES) is None
     assert withheld(Control(), asks(horizon=100.5), TIMES) is None
-    elsewhere = breaking(Reach(run="r2"), Reach(run="r", steps=frozenset({"scout"})))
+    elsewhere = breaking(
+        Reach(run="r2", everything=True), Reach(run="r", steps=frozenset({"scout"}))
+    )
     assert withheld(elsewhere, asks(2), TIMES) is None
-    for whole in (Reach(run="r"), Reach()):
+    for whole in (Reach(run="r", everything=True), Reach(everything=True)):
         assert isinstance(withheld(breaking(whole), asks(1), TIMES), Frozen)
 
 
@@ -147,7 +149,8 @@ def test_a_break_of_an_input_may_reach_nothing_yet() -> None:
 
 def test_letting_go_is_exact() -> None:
     both = Reach(run="r", steps=frozenset({"publish", "mail"}), agents=frozenset({"desk"}))
-    control = breaking(both, Reach(run="r2"))
+    other = Reach(run="r2", everything=True)
+    control = breaking(both, other)
 
     def left(*parts: Reach) -> list[tuple[Reach, ...]]:
         after = thawed(control, parts, epoch=2)
@@ -155,18 +158,19 @@ def test_letting_go_is_exact() -> None:
         return [one.frozen for one in after.breaks]
 
     rest = Reach(run="r", steps=frozenset({"mail"}), agents=frozenset({"desk"}))
-    assert left(HERE) == [(rest,), (Reach(run="r2"),)]
-    assert left(Reach(run="r")) == [(), (Reach(run="r2"),)]
-    assert left(both) == [(), (Reach(run="r2"),)]
-    assert left(Reach(run="r"), Reach(run="r2")) == [(), ()]
+    assert left(HERE) == [(rest,), (other,)]
+    assert left(Reach(run="r", everything=True)) == [(), (other,)]
+    assert left(both) == [(), (other,)]
+    assert left(Reach(run="r", everything=True), other) == [(), ()]
+    assert left(Reach(run="r")) == [(both,), (other,)]
     # Of a run that is frozen as a whole, steps cannot be let go one by one.
-    assert left(Reach(run="r2", steps=frozenset({"x"})))[1] == (Reach(run="r2"),)
-    assert [one.reach for one in control.breaks] == [(both,), (Reach(run="r2"),)]
+    assert left(Reach(run="r2", steps=frozenset({"x"})))[1] == (other,)
+    assert [one.reach for one in control.breaks] == [(both,), (other,)]
     assert thawed(control, [both], epoch=1) is None
 
 
 def test_an_effect_is_suspect_by_breaks_after_it_was_judged_and_by_no_others() -> None:
-    control = breaking(HERE, Reach(run="r2"))
+    control = breaking(HERE, Reach(run="r2", everything=True))
     before = Gated(place=PLACE, epoch=0)
     assert trust_in(before, control) is Trust.SUSPECT
     assert trust_in(Gated(place=PLACE, epoch=1, decided=1), control) is Trust.CLEAN
@@ -208,7 +212,7 @@ def test_nothing_is_ruled_about_what_never_passed_the_gate() -> None:
 
 
 def test_a_control_state_is_the_same_when_it_was_kept() -> None:
-    control = breaking(HERE, Reach())
+    control = breaking(HERE, Reach(everything=True))
     kept = msgspec.json.decode(msgspec.json.encode(control), type=Control)
     assert kept == control
     assert isinstance(kept.breaks[0], Break)
