@@ -11,6 +11,7 @@ BENCHES: Final = (
     ("benchmarks.gate.bench_verdict", (), ()),
     ("benchmarks.ledger.bench_million", ("100000", "300000"), ()),
     ("benchmarks.replay.bench_replay", (), ("--large",)),
+    ("benchmarks.replay.bench_drift", (), ("--large",)),
 )
 """Each with what it is told by default, and with `--large`."""
 

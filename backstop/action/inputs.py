@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from backstop.adapters.github.comments import When
 from backstop.core.divergence import Kind
 from backstop.errors import UsageError
-from backstop.gate.request import Runtime
+from backstop.gate.request import MOST_REPEATS, Runtime
 
 PREFIX: Final = "INPUT_"
 _REF: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]{0,254}", re.ASCII)
@@ -50,6 +50,7 @@ class Inputs:
     fail_on: frozenset[Kind] | None
     allow_empty: bool
     changed_only: bool | None
+    repeat: int
     cache_dir: PurePosixPath | None
     cache_secret: str = field(repr=False)
     show_values: bool
@@ -79,6 +80,7 @@ def parse(environment: Mapping[str, str]) -> Inputs:
         fail_on=given.kinds("fail-on"),
         allow_empty=given.truth("allow-empty") or False,
         changed_only=given.truth("changed-only"),
+        repeat=given.number("repeat", most=MOST_REPEATS) or 1,
         cache_dir=given.path("cache-dir"),
         cache_secret=given.text("cache-secret"),
         show_values=given.truth("show-values") or False,
@@ -140,6 +142,15 @@ class _Given:
                 return False
             case other:
                 raise InputError(f"input {name}: {other!r} is neither true nor false")
+
+    def number(self, name: str, *, most: int) -> int | None:
+        """A whole number from 1 to `most`; None where the input was not given."""
+        if not (text := self.text(name)):
+            return None
+        digits = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+        if not digits or not 1 <= int(text) <= most:
+            raise InputError(f"input {name}: {text!r} is no whole number from 1 to {most}")
+        return int(text)
 
     def path(self, name: str) -> PurePosixPath | None:
         """A path below the workspace; None where the input was not given."""

@@ -137,6 +137,7 @@ def _gated(
         allow_empty=inputs.allow_empty,
         subtract=event.kind not in DEPLOYS,
         changed_only=_changed_only(inputs, event) and base is not None,
+        repeat=inputs.repeat,
         cache_dir=None if inputs.cache_dir is None else folder(workspace, inputs.cache_dir),
         cache_key=inputs.cache_secret or None,
     )

@@ -11,7 +11,7 @@ import typer
 
 from backstop.core.divergence import Kind
 from backstop.errors import UsageError
-from backstop.gate.request import Runtime, SandboxKind
+from backstop.gate.request import MOST_REPEATS, Runtime, SandboxKind
 
 CONFIG_FILE: Final = Path("backstop.yaml")
 
@@ -73,7 +73,10 @@ ChangedOnly: TypeAlias = Annotated[
 Repeat: TypeAlias = Annotated[
     int,
     typer.Option(
-        "--repeat", min=1, max=9, help="Replay so many times, each with another clock and chance."
+        "--repeat",
+        min=1,
+        max=MOST_REPEATS,
+        help="Replay so many times, each with another clock and chance.",
     ),
 ]
 CacheDir: TypeAlias = Annotated[

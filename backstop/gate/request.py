@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from backstop.core.divergence import Kind
 from backstop.core.verdict import Verdict
+
+MOST_REPEATS: Final = 9
+"""How often a version is replayed at most."""
 
 
 class SandboxKind(StrEnum):

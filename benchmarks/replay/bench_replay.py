@@ -66,7 +66,7 @@ def specimen(started: float) -> None:
 def turn_at_hand(started: float, sizes: tuple[int, ...]) -> None:
     """One session whose model sees the turn at hand only: linear, beside the stock sessions."""
     print("\none session, include_contents='none', events in the session:")
-    sample = _sample("forgetful")
+    sample = sample_of("forgetful")
     for events in sizes:
         ledger = _recorded("forgetful", events, sample)
         _, spent = measured(ledger, workload.AGENTS / "forgetful")
@@ -81,7 +81,7 @@ def whole_conversation(sizes: tuple[int, ...]) -> None:
     """One session whose model sees all of it: the framework's own time beside ours."""
     print("\none session, the whole conversation in each request (sampled inside the run):")
     print("  events  contents s  framework s  loop s  harness s  driver s  ours / contents")
-    sample = _sample("mindful")
+    sample = sample_of("mindful")
     for events in sizes:
         ledger = _recorded("mindful", events, sample)
         _, spent = measured(ledger, workload.AGENTS / "mindful", bundle=sampled_bundle)
@@ -97,7 +97,7 @@ def whole_conversation(sizes: tuple[int, ...]) -> None:
 def workers() -> None:
     """Runs on one process and on two."""
     ledger = workload.ledger("forgetful", runs=8, events=240)
-    sample = _sample("forgetful")
+    sample = sample_of("forgetful")
     ledger = workload.with_requests(ledger, sample, whole=False)
     print("\n8 runs of 240 events, by number of processes (starts included):")
     for number in (1, 2):
@@ -126,7 +126,7 @@ def _gate() -> int:
     return 0
 
 
-def _sample(agent: str) -> RequestDigests:
+def sample_of(agent: str) -> RequestDigests:
     """A request of the agent: all but its contents is the same in each."""
     ledger = workload.ledger(agent, events=SAMPLE_EVENTS)
     done, _ = measured(ledger, workload.AGENTS / agent, is_control=True)

@@ -20,6 +20,7 @@ from backstop.core.ledgerfile import Ledger
 from backstop.replay.bundle import MODULE, write_bundle
 from backstop.replay.driver import Driver
 from backstop.replay.service import Plan, Replay, replay
+from backstop.replay.window import RECENT
 
 _INSIDE: Final = Path(__file__).parent / "inside"
 _HARNESS: Final = "backstop_harness/replay/harness"
@@ -102,8 +103,10 @@ def measured(
     control: Mapping[int, RequestDigests] | None = None,
     is_control: bool = False,
     workers: int = 1,
+    recent: int = RECENT,
+    drift: str = "none",
 ) -> tuple[Replay, Measured]:
-    """A replay, and what it cost."""
+    """A replay, and what it cost; each of its runs must have come to its end with this `drift`."""
     plan = Plan(
         header=ledger.header,
         events=ledger.events,
@@ -113,13 +116,14 @@ def measured(
         control=control or {},
         is_control=is_control,
         workers=workers,
+        recent=recent,
     )
     sandbox = Metered(bundle=bundle)
     began, (driver, children) = perf_counter(), _spent()
     done = replay(plan, sandbox)
     wall, (driver_after, children_after) = perf_counter() - began, _spent()
     broken = [run.not_replayable for run in done.runs if run.not_replayable]
-    if broken or any(run.drift != "none" for run in done.runs):
+    if broken or any(run.drift != drift for run in done.runs):
         raise SystemExit(f"the replay is not what was to be measured: {broken or done.runs}")
     return done, Measured(
         driver=driver_after - driver,

@@ -29,7 +29,16 @@ def test_without_any_input_the_safe_defaults_hold() -> None:
     assert found.fail_on is None
     assert not found.allow_empty
     assert not found.show_values
+    assert found.repeat == 1
     assert found.report_path == PurePosixPath("backstop-report")
+
+
+def test_a_count_is_a_whole_number_within_its_bounds() -> None:
+    """How often versions are replayed: digits, from 1 to 9."""
+    assert given(repeat="2").repeat == 2
+    for text in ("0", "10", "-1", "2.0", "two", "\u0662", "0000000002", "9" * 5000):
+        with pytest.raises(InputError, match=r"input repeat: .* is no whole number from 1 to 9"):
+            given(repeat=text)
 
 
 def test_the_hyphens_of_a_name_are_kept() -> None:
