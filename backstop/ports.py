@@ -350,13 +350,13 @@ class Sandbox(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """A request to a model: its contents and its configuration, as canonical JSON in `body`.
+    """A request to a model: `body` is a JSON object of its `contents` and its `config`.
 
     `answer` is how many tokens it allows the model to answer; None if it does not say.
     """
 
     model: str
-    body: str
+    body: bytes
     answer: int | None = None
 
 

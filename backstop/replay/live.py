@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from backstop.core.canon import Json, NotCanonical, canonical, digest, parse
+import msgspec
+
+from backstop.core.canon import Json, digest, parse
 from backstop.core.cassette import Answer
 from backstop.core.coercion import coerce
 from backstop.errors import WireError
@@ -31,6 +33,22 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
 }
 """JSON types whose values are told apart here; numbers have too many spellings."""
+
+
+class _Whole(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole request, as far as it is looked into here."""
+
+    model: str
+    config: dict[str, Any] = {}
+
+    @property
+    def answer_limit(self) -> int | None:
+        """How many tokens the answer may have, if the request says so."""
+        limit = self.config.get("max_output_tokens")
+        return limit if isinstance(limit, int) and limit > 0 else None
+
+
+_WHOLE: Final = msgspec.json.Decoder(_Whole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,41 +92,31 @@ class LiveAsking:
         """The model's answer to a whole request, or why there is none that can be played."""
         if self.live is None or given.refused:
             return given.refused or "no model may be asked"
+        body = bytes(given.request)  # read strictly when it came in, as a part of its line
         try:
-            told = parse(bytes(given.request))
-            body = canonical(told, size=MAX_REQUEST)
-        except NotCanonical as fault:
-            return f"its request has no canonical form: {fault}"
-        if not isinstance(told, dict) or not isinstance(model := told.pop("model", None), str):
-            return "its request names no model"
+            told = _WHOLE.decode(body)
+        except msgspec.MsgspecError as fault:
+            return f"its request cannot be read: {fault}"
         name = digest(body)
         nth = self._asked[name]
         self._asked[name] += 1
         answer = self.live.broker.ask(
-            ModelRequest(
-                model=model, body=canonical(told, size=MAX_REQUEST), answer=_answer_limit(told)
-            ),
+            ModelRequest(model=told.model, body=body, answer=told.answer_limit),
             run=self.run,
             repeat=self.live.repeat,
             digest=name,
             nth=nth,
             usual=self.live.usual,
         )
-        if why := answer.why or unplayable(answer, told):
+        if why := answer.why or unplayable(answer, told.config):
             return why
         self.answers += 1
         return answer
 
 
-def _answer_limit(told: Mapping[str, Json]) -> int | None:
-    config = told.get("config")
-    limit = config.get("max_output_tokens") if isinstance(config, dict) else None
-    return limit if isinstance(limit, int) and limit > 0 else None
-
-
-def unplayable(answer: Answer, asked: Mapping[str, Json]) -> str:
+def unplayable(answer: Answer, config: Mapping[str, Any]) -> str:
     """Why an answer cannot be played: it calls what was not offered, or not as it was declared."""
-    offered = {str(one.get("name")): one for one in _declared(asked)}
+    offered = {str(one.get("name")): one for one in _declared(config)}
     for name, args in _calls(answer):
         shown = ascii(name)[:_SHOWN]
         if name not in offered:
@@ -129,9 +137,8 @@ def _calls(answer: Answer) -> Iterator[tuple[object, object]]:
             yield call.get("name"), call.get("args", {})
 
 
-def _declared(asked: Mapping[str, Json]) -> Iterator[dict[str, Any]]:
-    config = asked.get("config")
-    tools = config.get("tools") if isinstance(config, dict) else None
+def _declared(config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    tools = config.get("tools")
     for tool in tools if isinstance(tools, list) else ():
         declared = tool.get("function_declarations") if isinstance(tool, dict) else None
         for one in declared if isinstance(declared, list) else ():

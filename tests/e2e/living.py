@@ -26,7 +26,7 @@ agents:
       check: {{effect: false}}
       pay: {{identity: [vendor]}}
       mail: {{identity: [to]}}
-    model: {{live: true, base_url: "{url}", {more}}}
+    model: {{base_url: "{url}", {more}}}
 """
 REWORDED: Final = ("You pay what is due.", "You pay what is due, at once.")
 ENVIRON: Final[Mapping[str, str]] = {"GOOGLE_API_KEY": KEY}
@@ -67,9 +67,9 @@ class Change:
         cassette: bool = False,
         offline: bool = False,
         environ: Mapping[str, str] = ENVIRON,
-        based: bool = True,
+        based: bool = False,
     ) -> Judgement:
-        """Gate the change."""
+        """Gate the change; `based` replays the version that runs as well."""
         request = ReplayRequest(
             config=self.head / "backstop.yaml",
             base=self.base if based else None,
@@ -94,15 +94,19 @@ def change(
     folder: Path,
     url: str,
     *changes: tuple[str, str],
-    more: str = "calls: 50",
+    more: str = "",
     head: str | None = None,
 ) -> Change:
-    """A change of the clerk, recorded on its base; `more` is the base's word on its model."""
+    """A change of the clerk, recorded on its base.
+
+    `more` is the base's word on its model, `head` the change's.
+    """
     office = Office(folder=folder)
     base, changed = office.version("base"), office.version("head", *(changes or (REWORDED,)))
     ledger = office.ledger(base, closed=True)
     sealed = b"".join(seal_lines(ledger.header, list(ledger.events)))
-    for place, said in ((base.parent, more), (changed.parent, head or more)):
+    usual = f"live: true, models: [gemini-3.5-flash]{more and ', '}{more}"
+    for place, said in ((base.parent, usual), (changed.parent, head or usual)):
         (place / "clerk.jsonl").write_bytes(sealed)
         (place / "backstop.yaml").write_text(CONFIG.format(url=url, more=said))
     return Change(base=base.parent, head=changed.parent, cassette=folder / "answers.jsonl")

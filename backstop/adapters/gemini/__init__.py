@@ -8,15 +8,17 @@ whatever is wrong with it is a reason, never an exception.
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from backstop.errors import MissingExtra
 from backstop.ports import ModelRequest, ModelSaid, ModelSilent
 
 if TYPE_CHECKING:
     from google import genai
+    from google.genai import types
 
     from backstop.adapters.gemini.bounded import Bounds
 
@@ -27,6 +29,15 @@ _TRIES: Final = 3
 _BUSY: Final = frozenset({429, 503})
 _LONGEST_WAIT_S: Final = 30.0
 _SHOWN: Final = 200
+_REMEMBERED: Final = 4_096
+"""Contents that are remembered, after which the memory starts anew."""
+
+
+class _Told(msgspec.Struct):
+    """A request's parts, left as they are written."""
+
+    contents: list[msgspec.Raw] = []
+    config: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 def missing_key(environ: Mapping[str, str]) -> str:
@@ -68,6 +79,7 @@ class GeminiBroker:
         self._wait = wait
         self._now = now
         self._opened: tuple[genai.Client, Bounds] | None = None
+        self._read: dict[bytes, types.Content] = {}
 
     def ask(self, request: ModelRequest) -> ModelSaid | ModelSilent:
         """Ask once. A model that is busy is asked again, a few times and within the time."""
@@ -76,7 +88,7 @@ class GeminiBroker:
         deadline = self._now() + self._timeout_s
         try:
             client, bounds = self._client()
-            asked = _spelled(request)
+            asked = self._spelled(request)
         except Exception as error:  # noqa: BLE001  # credentials, or a request the client refuses
             return self._silent(f"the request cannot be sent: {_line(error)}")
         for again in range(_TRIES):
@@ -111,6 +123,27 @@ class GeminiBroker:
             return {"vertexai": True, **self._project}
         return {"vertexai": False, "api_key": self._secrets[0]}
 
+    def _spelled(self, request: ModelRequest) -> dict[str, Any]:
+        """The request in the client's own values."""
+        from google.genai import types
+
+        told = msgspec.json.decode(request.body, type=_Told)
+        config = types.GenerateContentConfig.model_validate_json(bytes(told.config))
+        config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
+        contents = [self._content(bytes(one)) for one in told.contents]
+        return {"model": request.model, "contents": contents, "config": config}
+
+    def _content(self, text: bytes) -> types.Content:
+        """A content; a conversation repeats what was said before, and reading it takes long."""
+        known = self._read.get(text)
+        if known is None:
+            from google.genai import types
+
+            if len(self._read) >= _REMEMBERED:
+                self._read.clear()
+            known = self._read[text] = types.Content.model_validate_json(text)
+        return known
+
     def _pause(self, error: Exception, again: int) -> float | None:
         """Seconds after which to ask again; None where that is of no use."""
         if getattr(error, "code", None) not in _BUSY or again + 1 == _TRIES:
@@ -126,22 +159,6 @@ class GeminiBroker:
         for secret in self._secrets:
             why = why.replace(secret, "***")
         return ModelSilent(why=why)
-
-
-def _spelled(request: ModelRequest) -> dict[str, Any]:
-    from google.genai import types
-
-    told = json.loads(request.body)  # floats: the client spells no decimals
-    if not isinstance(told, dict):
-        raise TypeError("it is no object")
-    config = types.GenerateContentConfig.model_validate(told.get("config") or {})
-    config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
-    contents = [types.Content.model_validate(one) for one in _list(told.get("contents"))]
-    return {"model": request.model, "contents": contents, "config": config}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _told(error: Exception, timeout_s: float) -> str:

@@ -35,7 +35,7 @@ REQUEST = ModelRequest(
                 "tools": [{"function_declarations": [TOOL]}],
             },
         }
-    ),
+    ).encode(),
 )
 
 
@@ -224,7 +224,7 @@ def test_nobody_there_is_a_reason() -> None:
 
 
 def test_a_request_that_the_client_refuses_is_a_reason() -> None:
-    odd = ModelRequest(model="m", body='{"config":{"temperature":"hot"}}')
+    odd = ModelRequest(model="m", body=b'{"config":{"temperature":"hot"}}')
     with broker("http://127.0.0.1:9") as asking:
         found = asking.ask(odd)
     assert isinstance(found, ModelSilent)
