@@ -29,7 +29,7 @@ export UV_PYTHON_DOWNLOADS = never
 export UV_SYSTEM_CERTS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt lint type imports test e2e property golden replay gate control diff bench bench-guard demo hammer docs check coverage clean
+.PHONY: help install fmt lint type imports test e2e rootless property golden replay gate control diff bench bench-guard demo hammer docs check coverage clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ test: $(OLDEST) ## all tests
 
 e2e: $(STAMP) ## containers and the action, on a Docker daemon of our own (root; part of `make test`)
 	@$(PYTEST) -m docker $(PYTEST_ARGS)
+
+rootless: ## the gate in rootless podman on control groups v2, in an emulated machine (root; half an hour)
+	@.ci/rootless
 
 property: $(STAMP) ## the laws, attacked longer than in `make test`
 	@HYPOTHESIS_PROFILE=ci $(PYTEST) tests/property
