@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Mapping, Sequence
+from operator import countOf
 from typing import Any, Final, NamedTuple
 
 from ..core.canon import NotCanonical, canonical, parse, short
@@ -111,6 +112,13 @@ class RequestDigester:
 
     def part(self, part: Any) -> str:
         """Short digest of one part of a content, ids and thought signatures apart."""
+        held = part.__dict__
+        text = held.get("text")
+        if text is not None and countOf(held.values(), None) == len(held) - 1:
+            # Words and nothing else, as most parts are: nothing has to be sorted out.
+            digest = self._parts.get(("text", text))
+            if digest is not None:
+                return digest
         return self._part(part, None)
 
     def _instruction(self, config: Any) -> str:

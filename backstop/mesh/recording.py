@@ -17,13 +17,15 @@ import msgspec
 from backstop.core.canon import digest
 from backstop.core.checkpoint import Checkpoint, Dep, DepKind, StepKind
 from backstop.mesh.declare import Evidence
-from backstop.mesh.spelling import Digester, spelled
+from backstop.mesh.spelling import Digester, payload_of
 from backstop.mesh.spots import Frame, Open, Spot
 from backstop.mesh.state import Written
 from backstop.mesh.trail import Trail
 
 SO_FAR: Final = "so-far"
 """Name of the joins that stand for everything that the run has done until then."""
+SHOWN: Final = 32
+"""Steps of a conversation that a turn names one by one."""
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +89,7 @@ class Recording:
 
         Seen again with the same content it is the same one.
         """
-        payload = spelled(left).encode()
+        payload = payload_of(left)
         output = digest(payload)
         known = self._seen.setdefault(name, [])
         for step in known:
@@ -108,11 +110,37 @@ class Recording:
         if trail.since:
             before = [] if trail.joined is None else [trail.joined]
             deps = [trail.dep(step) for step in (*before, *trail.since)]
-            left = {"of": [[dep.ref, dep.digest] for dep in deps]}
-            payload = spelled(left).encode()
-            name = self.numbered(f"{self.trigger}/{SO_FAR}")
-            self._make(name, StepKind.JOIN, digest(payload), deps, left, payload)
+            trail.joined = self._join(self.numbered(f"{self.trigger}/{SO_FAR}"), deps)
+            trail.since.clear()
         return None if trail.joined is None else trail.dep(trail.joined)
+
+    def shown(self, spot: Spot, agent: str, steps: list[str]) -> None:
+        """`spot` was shown what these steps said. A long conversation is read as a join of it.
+
+        Each turn is shown what the one before was, and more: to name all of it each time would
+        cost the square of its length.
+        """
+        trail = self.trail
+        joined, covered = trail.shown.get(agent, (None, frozenset[str]()))
+        if joined is None or not covered.issubset(steps):
+            joined, covered = None, frozenset()
+        new = [step for step in steps if step not in covered]
+        if len(new) > SHOWN:
+            before = [] if joined is None else [joined]
+            deps = [trail.dep(step) for step in (*before, *new)]
+            joined = self._join(self.numbered(f"{self.trigger}/shown:{agent}"), deps)
+            trail.shown[agent] = (joined, frozenset(steps))
+            new = []
+        if joined is not None:
+            spot.reads(trail.dep(joined))
+        for step in new:
+            spot.reads(trail.dep(step))
+
+    def _join(self, name: str, deps: list[Dep]) -> str:
+        left = {"of": [[dep.ref, dep.digest] for dep in deps]}
+        payload = payload_of(left)
+        self._make(name, StepKind.JOIN, digest(payload), deps, left, payload)
+        return name
 
     # --- who read from whom ---
 
@@ -146,7 +174,7 @@ class Recording:
         if step.wild and (everything := self.so_far()) is not None:
             step.reads(everything)
         left = {"agent": step.agent, **step.left}
-        payload = spelled(left).encode()
+        payload = payload_of(left)
         output = digest(payload)
         step.settled = Dep(DepKind.UPSTREAM, step.id, output)
         step.request = None

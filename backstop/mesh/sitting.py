@@ -77,26 +77,34 @@ class Sitting:
         if not alone:
             for step in recording.trail.quiet:
                 recording.reads(turn, step)
+        makers: dict[str | Spot, None] = {}
+        told: set[str] = set()
         for content in request.contents or ():
             for part in content.parts or ():
-                self._read_part(turn, part)
+                digest = self.parts.part(part)
+                if digest not in told:
+                    told.add(digest)
+                    makers.update(dict.fromkeys(self._told_by(turn, part, digest)))
+        steps = [maker for maker in makers if isinstance(maker, str)]
+        recording.shown(turn, turn.agent, steps)
+        for maker in makers:
+            if not isinstance(maker, str):
+                recording.reads(turn, maker)
 
-    def _read_part(self, turn: Open, part: Any) -> None:
-        digest = self.parts.part(part)
+    def _told_by(self, turn: Open, part: Any, digest: str) -> list[str | Spot]:
+        """Whose words a part is; where nobody's, the turn read everything."""
         makers = self._makers(digest)
-        if not makers and part.text in FRAMING:
-            return
         if not makers and may_be_quoted(part):
             self._learn_quotes()
             makers = self._makers(digest)
-        if not makers:
+        if not makers and part.text not in FRAMING:
             turn.wild = True
-        for maker in makers:
-            self.recording.reads(turn, maker)
+        return makers
 
     def _makers(self, digest: str) -> list[str | Spot]:
         recording = self.recording
-        return [*recording.trail.parts.get(digest, ()), *recording.live.get(digest, ())]
+        live = [one for one in recording.live.get(digest, ()) if one.settled is None]
+        return [*recording.trail.parts.get(digest, ()), *live]
 
     def _learn_quotes(self) -> None:
         """Find out how others are told of what was said since this was last asked."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 import marshal
 from typing import Any, Final
 
+import msgspec
+
 from backstop.core.canon import NotCanonical, canonical, digest
 
 ABSENT: Final = digest("absent")
@@ -41,6 +43,17 @@ def spelled(value: Any) -> str:
         return canonical(value)
     except NotCanonical:
         return f"!{value!r}"
+
+
+def payload_of(left: Any) -> bytes:
+    """The bytes of what a step left, the same for the same: members by name, in their order.
+
+    What has no JSON is spelled as `spelled` does.
+    """
+    try:
+        return msgspec.json.encode(left, order="sorted")
+    except (TypeError, ValueError, RecursionError):
+        return spelled(left).encode("utf-8", "surrogatepass")
 
 
 def _key(value: Any) -> tuple[type, object] | None:

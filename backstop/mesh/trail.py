@@ -47,6 +47,10 @@ class Trail:
     joined: str | None = None
     """The latest join of everything so far, and the steps since."""
     since: dict[str, None] = field(default_factory=dict)
+    shown: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
+    """By agent, the latest join of what it was shown, and of which steps that is."""
+    triggers: int = 0
+    """How many of the run's steps are on record."""
     records: list[tuple[Checkpoint, Left]] = field(default_factory=list)
 
     def gen(self, step: str) -> int:
@@ -69,25 +73,19 @@ class Trail:
         earlier.gens.update(self.gens)
         return earlier
 
-    @property
-    def triggers(self) -> int:
-        """How many of the run's steps are on record."""
-        return 1 + max(map(number_of, self.outputs), default=-1)
-
     def take(self, checkpoint: Checkpoint, left: Left) -> None:
         """One more step is known."""
         step = checkpoint.step
         if checkpoint.gen < self.gens.get(step, -1):
             return
         self.records.append((checkpoint, left))
+        self.triggers = max(self.triggers, 1 + number_of(step))
         if step in self.outputs:
             self.order.remove(step)
         self.outputs[step] = checkpoint.output
         self.gens[step] = checkpoint.gen
         self.order.append(step)
-        if "of" in left:
-            self.joined, self.since = step, {}
-        else:
+        if "of" not in left:
             self.since[step] = None
         for made in left.get("parts", ()):
             _add(self.parts, made["digest"], step)
