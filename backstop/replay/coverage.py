@@ -22,7 +22,8 @@ def uncovered(
     Without a `base`, `recorded` says which code the tools had when the ledger was written.
     """
     before = recorded if base is None else code_of(base)
-    return tuple(_changed(before, code_of(candidate)))
+    shared = () if base is None else _beside(base.beside, candidate.beside)
+    return (*_changed(before, code_of(candidate)), *shared)
 
 
 def code_of(ready: Ready) -> dict[str, str]:
@@ -36,6 +37,14 @@ def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
         for tool in sorted(before.keys() & after.keys())
         if before[tool] != after[tool]
     ]
+
+
+def _beside(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """Modules outside of the agent's folder: nobody marks what a run reaches of them."""
+    for file in sorted(before.keys() | after.keys()):
+        if before.get(file) != after.get(file):
+            what = "is new" if file not in before else "changed" if file in after else "is gone"
+            yield f"{file} {what}, and outside of the agent's folder no run tells what it reached"
 
 
 def unreached(base: Exercised, candidate: Exercised) -> tuple[str, ...]:

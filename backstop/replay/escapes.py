@@ -214,6 +214,14 @@ def escaped(candidate: Ready, *, base: Ready | None, exercised: Exercised) -> tu
     return tuple(_at_most(told))
 
 
+def attempted(attempts: Iterable[str], *, before: Collection[str]) -> list[Escaped]:
+    """What a candidate tried on import and was barred from; what the base tried too is old."""
+    return [
+        Escaped(way=Way.IMPORT_TIME, told=f"on import: {what}", counts=what not in before)
+        for what in attempts
+    ]
+
+
 def _counts(
     escape: EscapeSeen, before: Collection[tuple[str, str, str]], exercised: Exercised
 ) -> bool:

@@ -22,7 +22,7 @@ from backstop.ports import Sandbox
 from backstop.replay.code import Exercised
 from backstop.replay.coverage import uncovered, unreached
 from backstop.replay.driver import Driver
-from backstop.replay.escapes import escaped
+from backstop.replay.escapes import attempted, escaped
 from backstop.replay.models import Trust
 from backstop.replay.passes import RunOutcome
 from backstop.replay.plan import Plan, Progress, Replay
@@ -247,21 +247,24 @@ def _told(plan: Plan, played: _Played) -> Replay:
     work, ready = played.work, told_apart(played.ready, plan)
     in_ledger_order = [played.outcomes[run] for run in work.recordings]
     early = sorted(set(work.escapes))  # every process imports the same candidate
-    escapes = (*early, *(e for outcome in in_ledger_order for e in outcome.escapes))
+    later = tuple(e for outcome in in_ledger_order for e in outcome.escapes)
     exercised = Exercised.of(ready, plan.code, work.reached)
     missed = _not_exercised(plan, ready, exercised)
     base = None if plan.base is None else plan.base.ready
     return Replay(
         header=msgspec.structs.replace(
-            _header(plan, ready, work.rules, tuple(dict.fromkeys((*escapes, *missed)))),
-            escapes=escaped(ready, base=base, exercised=exercised),
+            _header(plan, ready, work.rules, tuple(dict.fromkeys((*later, *missed)))),
+            escapes=(
+                *attempted(early, before=() if plan.base is None else plan.base.escapes),
+                *escaped(ready, base=base, exercised=exercised),
+            ),
         ),
         intents=tuple(intent for outcome in in_ledger_order for intent in outcome.intents),
         runs=tuple(outcome.replayed for outcome in in_ledger_order),
         ready=ready,
         requests={k: v for outcome in in_ledger_order for k, v in outcome.requests.items()},
         handed={k: v for outcome in in_ledger_order for k, v in outcome.handed.items()},
-        escapes=tuple(dict.fromkeys(escapes)),
+        escapes=tuple(dict.fromkeys((*early, *later))),
         logs={run: played.outcomes[run].digest for run in work.recordings},
         exercised=exercised,
     )

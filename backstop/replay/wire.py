@@ -110,10 +110,10 @@ class ToolsetSeen(msgspec.Struct, frozen=True, kw_only=True):
 class Ready(_Message, frozen=True, tag="ready"):
     """The candidate is imported.
 
-    `isolation` lists what holds it back: ``seccomp``, ``landlock``, ``audit``. `history` lists
-    places of its code that may look at the events of the session. `reached` are
-    the blocks of its code that ran on import, by file and number, `opened` its files that
-    were read.
+    `isolation` lists what holds it back: ``seccomp``, ``landlock``, ``audit``. `beside` are
+    digests of its modules that lie outside of its folder, by their paths from there. `history`
+    lists places of its code that may look at the events of the session. `reached` are the blocks
+    of its code that ran on import, by file and number, `opened` its files that were read.
     """
 
     id: int
@@ -127,6 +127,7 @@ class Ready(_Message, frozen=True, tag="ready"):
     isolation: list[str] = []
     escapes: list[EscapeSeen] = []
     history: list[str] = []
+    beside: dict[str, str] = {}
     reached: dict[str, list[int]] = {}
     opened: list[str] = []
 

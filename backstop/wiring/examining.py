@@ -23,7 +23,7 @@ from backstop.replay.loading import NotLoaded
 from backstop.replay.loading import load as load_agent
 
 _ENTRANCES: Final = ("agent.py", "__init__.py", "root_agent.yaml")
-_LIMITS: Final = Limits(silence_s=60.0, wall_s=120.0)
+_LIMITS: Final = Limits(silence_s=120.0, wall_s=240.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

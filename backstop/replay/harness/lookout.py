@@ -54,6 +54,7 @@ _PATHS: Final = {
     "os.utime": (0,),
     "sqlite3.connect": (0,),
 }
+_STARTING: Final = frozenset({"os.exec", "os.posix_spawn", "subprocess.Popen"})
 _OF_CONCERN: Final = frozenset({*_ALWAYS, *_PATHS, "open"})
 _CAP: Final = 1000
 
@@ -150,7 +151,8 @@ class Lookout:
                 detail = self._barred(event, args)
                 if detail is None:
                     return
-                self._tell(event, f"{detail}{_place()}")
+                # Where scratch lies is chance, and no verdict may depend on it.
+                self._tell(event, f"{detail}{_place()}".replace(self._scratch, "scratch"))
             finally:
                 self._idle = True
             raise Barred(1, f"{event} is barred in a replay: {detail}")
@@ -188,6 +190,8 @@ class Lookout:
 def _wanted(event: str, args: tuple[Any, ...]) -> str:
     if event.startswith("socket."):
         args = args[1:] if event in {"socket.__new__", "socket.connect", "socket.bind"} else args
+    elif event in _STARTING:
+        args = args[:2]  # an environment may hold what nobody should read in a report
     return ", ".join(_brief(arg) for arg in args if arg is not None)[:300]
 
 

@@ -268,6 +268,7 @@ def _surveyed(candidate: Candidate) -> Survey:
 def _ready(candidate: Candidate, seen: Survey, held: list[str], before: frozenset[str]) -> Message:
     from .escapes import escapes
     from .history import readers
+    from .source import beside
 
     return {
         "t": "ready",
@@ -279,6 +280,7 @@ def _ready(candidate: Candidate, seen: Survey, held: list[str], before: frozense
         "tools": seen.tools,
         "isolation": held,
         "escapes": escapes(seen, candidate.app, before=before),
+        "beside": beside(candidate.folder, before=before),
         "history": readers(candidate.folder, candidate.app, before=before),
     }
 

@@ -7,6 +7,8 @@ modules and classes, never a property of an object.
 from __future__ import annotations
 
 import ast
+import contextlib
+import hashlib
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -14,7 +16,7 @@ from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
 
-from ...adk.blocks import block_at
+from ...adk.blocks import block_at, blocks
 from .names import imported, is_effect, names_of, plain, resolve
 from .outward import WRITING
 from .syntax import Node, calls_of, first_line, named, parameters, run_on_import, writes
@@ -69,7 +71,8 @@ class Sources:
             if not isinstance(file, str) or not file.endswith(".py"):
                 continue
             inside = Path(file).resolve().is_relative_to(self.folder)
-            if inside or (before is not None and name not in before and not _installed(file)):
+            theirs = before is not None and name not in before and not _installed(name, file)
+            if inside or theirs:
                 self.modules.setdefault(str(Path(file).resolve()), module)
         self._names = {module.__name__ for module in self.modules.values()}
 
@@ -212,12 +215,33 @@ class Sources:
         return isinstance(file, str) and self.is_own(str(Path(file).resolve()))
 
 
-def _installed(file: str) -> bool:
+def beside(folder: Path, *, before: Collection[str]) -> dict[str, str]:
+    """Digests of the candidate's modules that lie elsewhere, by their paths from its folder."""
+    sources = Sources(folder, before=before)
+    found: dict[str, str] = {}
+    for file in sorted(sources.modules):
+        if not Path(file).is_relative_to(sources.folder):
+            with contextlib.suppress(OSError):
+                said = _says(Path(file).read_bytes())
+                found[sources.at(file, 0).rpartition(":")[0]] = hashlib.sha256(said).hexdigest()
+    return found
+
+
+def _says(source: bytes) -> bytes:
+    """What a module says, comments, docstrings and layout apart."""
+    try:
+        return "\n".join(f"{one.name} {one.way} {one.says}" for one in blocks(source)).encode()
+    except (SyntaxError, ValueError, RecursionError):
+        return source
+
+
+def _installed(name: str, file: str) -> bool:
     real = str(Path(file).resolve())
     roots = {sys.prefix, sys.base_prefix, sys.exec_prefix}
     ours = (__package__ or "").partition(".")[0]
     return (
-        "site-packages" in real
+        name.partition(".")[0] == "backstop"
+        or "site-packages" in real
         or "dist-packages" in real
         or f"{os.sep}{ours}{os.sep}" in real
         or any(real.startswith(f"{Path(root).resolve()}{os.sep}lib") for root in roots)
