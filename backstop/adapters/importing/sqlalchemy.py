@@ -1,7 +1,6 @@
 """ADK session databases behind any URL that SQLAlchemy knows.
 
-Whoever has such a database has SQLAlchemy: it comes with ``google-adk[db]``. Nothing here needs
-to know its types.
+Whoever has such a database has SQLAlchemy, and a driver. Nothing here needs to know its types.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ _JSON: Final = frozenset(
 def opened(url: str) -> Iterator[SqlTables]:
     """The tables at a URL, in one transaction that is never committed.
 
-    The driver of an asynchronous URL gives way to the database's usual one, as in ADK's own
-    migration. Raises `MissingExtra`, and `ImportRefused` (``import-store-unreachable``) for
-    whatever the driver raises; no password is ever shown.
+    An asynchronous driver gives way to one of the same database that is not. Raises
+    `MissingExtra`, and `ImportRefused` (``import-store-unreachable``) for whatever the driver
+    raises; no password is ever shown.
     """
     try:
         sql: Any = import_module("sqlalchemy")
         fault: type[Exception] = import_module("sqlalchemy.exc").SQLAlchemyError
     except ImportError as error:
         raise MissingExtra(
-            "session databases behind a URL need SQLAlchemy: pip install 'google-adk[db]'"
+            "session databases behind a URL need SQLAlchemy: pip install 'backstop-gate[sessions]'"
         ) from error
     try:
         place = sql.make_url(url)
@@ -46,7 +45,7 @@ def opened(url: str) -> Iterator[SqlTables]:
             slug="import-store-unreachable",
         ) from error
     try:
-        engine = sql.create_engine(place.set(drivername=place.get_backend_name()))
+        engine = sql.create_engine(_waiting(place))
         try:
             # Some drivers hold a connection until all rows of a query are taken.
             with engine.connect() as events, engine.connect() as others:
@@ -61,6 +60,29 @@ def opened(url: str) -> Iterator[SqlTables]:
             "server up and open to you?",
             slug="import-store-unreachable",
         ) from error
+
+
+_WAITING: Final[Mapping[str, Sequence[str]]] = {
+    "mariadb": ("mysqldb", "pymysql"),
+    "mysql": ("mysqldb", "pymysql"),
+    "postgresql": ("psycopg2", "psycopg", "pg8000"),
+}
+"""Drivers that wait for answers, by database, the usual one first."""
+
+
+def _waiting(place: Any) -> Any:  # noqa: ANN401 - a vendor's
+    """The URL with a driver that is not asynchronous: its own, else the first that is installed."""
+    if not place.get_dialect().is_async:
+        return place
+    database = place.get_backend_name()
+    for driver in _WAITING.get(database, ()):
+        tried = place.set(drivername=f"{database}+{driver}")
+        try:
+            tried.get_dialect().import_dbapi()
+        except ImportError:
+            continue
+        return tried
+    return place.set(drivername=database)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
