@@ -86,7 +86,13 @@ class Bench:
         (self.folder / path).write_text(text, encoding="utf-8")
 
     def get(
-        self, play: Callable[[], Replays], *, secret: str = SECRET, day: date = TODAY, **how: Any
+        self,
+        play: Callable[[], Replays],
+        *,
+        secret: str = SECRET,
+        day: date = TODAY,
+        world: int = 0,
+        **how: Any,
     ) -> tuple[Replays, list[str]]:
         """What a gate gets, and what it says of that."""
         request = ReplayRequest(
@@ -103,7 +109,7 @@ class Bench:
             GateRequest(replay=request, cache_dir=self.folder / "cache", cache_key=secret), day
         )
         assert isinstance(cache, ReplayCache)
-        return cache.get(job, self.ledger, play), cache.remarks
+        return cache.get(job, self.ledger, play, world=world), cache.remarks
 
 
 class PlayedAgain(Exception):
@@ -200,6 +206,15 @@ def test_so_is_whatever_the_gate_was_asked_otherwise(what: str, bench: Bench) ->
 def test_what_no_agent_reads_makes_no_difference(path: str, bench: Bench) -> None:
     bench.write(path, "other\n")
     assert bench.get(never)[1] == [AGAIN]
+
+
+def test_each_world_has_replays_of_its_own(bench: Bench, replays: Replays) -> None:
+    """One world's replay in the place of another's would always agree with it."""
+    with pytest.raises(PlayedAgain):
+        bench.get(never, world=1)
+    bench.get(lambda: replays, world=1)
+    for world in (0, 1):
+        assert bench.get(never, world=world)[1] == [AGAIN]
 
 
 def test_another_ledger_has_other_replays(bench: Bench) -> None:

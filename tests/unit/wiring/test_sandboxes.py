@@ -57,6 +57,15 @@ def test_two_that_contradict_are_refused(asked: str, runtime: str) -> None:
         choice(request, configured("process"))
 
 
+def test_a_world_is_handed_to_the_candidates() -> None:
+    """ADR 0035: 0 is the recorded one, and the usual one."""
+    ruling = configured("process")
+    for world, found in ((0, sandbox(Choice(kind=PROCESS), ruling)),
+                         (1, sandbox(Choice(kind=PROCESS), ruling, world=1))):  # fmt: skip
+        assert isinstance(found, ProcessSandbox)
+        assert found.world == world
+
+
 def test_a_word_that_is_none_is_refused() -> None:
     jail = ReplayRequest(config=Path("c"), sandbox="jail")
     for request in (jail, ReplayRequest(config=Path("c"), runtime="containerd")):

@@ -16,12 +16,15 @@ IMAGE = "sha256:0123"
 NEEDED = (PurePosixPath("/candidate"), HARNESS, SCRATCH, PurePosixPath("/usr/local/bin"))
 
 
-def asked(variables: dict[str, str] | None = None, **built_in: object) -> Hardened:
+def asked(
+    variables: dict[str, str] | None = None, *, world: int = 0, **built_in: object
+) -> Hardened:
     return hardened(
         image=IMAGE,
         built_in=built_in,
         command=["/usr/local/bin/python3", "-c", "pass"],
         path=["/opt/backstop/harness"],
+        world=world,
         variables=variables,
         needed=NEEDED,
         labels={"dev.backstop.owner": "me"},
@@ -45,6 +48,11 @@ def shown(container: Hardened) -> dict[str, Any]:
         },
         "Mounts": [],
     }
+
+
+def test_another_world_has_another_order_of_sets_and_nothing_else() -> None:
+    usual, other = (asked(world=world).config["Env"] for world in (0, 1))
+    assert set(usual) ^ set(other) == {"PYTHONHASHSEED=0", "PYTHONHASHSEED=1"}
 
 
 def test_a_container_made_as_asked_has_no_weakness() -> None:
