@@ -139,6 +139,18 @@ def _placed(text: str, folder: Path) -> str:
     return text
 
 
+def origin_of(tool: Any) -> str:
+    """Digest of how the server of an MCP tool is reached; empty for any other tool.
+
+    Two tools of one name and of two servers do different things.
+    """
+    manager = getattr(tool, "_mcp_session_manager", None)
+    params = getattr(manager, "_connection_params", None)
+    if params is None:
+        return ""
+    return hashlib.sha256(spelled(_of_nobody(params)).encode()).hexdigest()[:32]
+
+
 def selects(toolset: Any) -> list[str]:
     """The names that it lists at most, where they are given as names; empty where they are not."""
     chosen = getattr(toolset, "tool_filter", None)
@@ -172,14 +184,17 @@ class _Offline:
         self._listing = listing
 
     async def list_tools(self, *_: Any, **__: Any) -> Any:
-        from mcp.types import ListToolsResult, Tool
-
-        return ListToolsResult(tools=[Tool.model_validate(_as_mcp(told)) for told in self._listing])
+        return _said("ListToolsResult", tools=[_as_mcp(told) for told in self._listing])
 
     async def list_resources(self, *_: Any, **__: Any) -> Any:
-        from mcp.types import ListResourcesResult
+        return _said("ListResourcesResult", resources=[])
 
-        return ListResourcesResult(resources=[])
+
+def _said(kind: str, **members: Any) -> Any:
+    """An answer of a server, in the form of whichever MCP library the framework has."""
+    from google.adk.tools.mcp_tool import mcp_toolset
+
+    return vars(mcp_toolset)[kind].model_validate(members)
 
 
 def _as_mcp(told: Listed) -> Mapping[str, Any]:

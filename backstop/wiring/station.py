@@ -18,13 +18,13 @@ from backstop.adapters.memory import MemoryStore
 from backstop.adk.code import code_digest, tool_code
 from backstop.adk.control import STEERING
 from backstop.adk.schema import schema_of
-from backstop.adk.toolsets import Listed
+from backstop.adk.toolsets import Listed, origin_of
 from backstop.config import DEFAULT_FILE, Agent, Config, load
 from backstop.core.canon import CANON_VERSION
 from backstop.core.declaration import Declaration
 from backstop.core.events import FORMAT, Header
 from backstop.core.redaction import redacted_fields
-from backstop.errors import ConfigError
+from backstop.errors import BackstopError, ConfigError
 from backstop.guard.claims.safety import NO_SAFETY
 from backstop.guard.declared import Tools, functions_of
 from backstop.guard.effect import Declared, declared_by
@@ -228,16 +228,31 @@ class _Learner:
         self._known = known
         self._met = {name for name, declared in known.items() if declared.schema}
         self._tools = tools
+        self._origins: dict[str, str] = {}
         self._homes = {said.home for said in tools.found}
 
     def knows(self, tool: Any) -> bool:
         """Is what is declared of the tool registered?"""
         said = declared_by(getattr(tool, "func", None))
-        return tool.name in self._met and (said is None or self.knows_function(said))
+        if tool.name not in self._met or origin_of(tool) != self._origins.get(tool.name, ""):
+            return False
+        return said is None or self.knows_function(said)
 
     def learn(self, tool: Any) -> None:
-        """Know `tool` from now on. Raises what the store raises."""
-        name = tool.name
+        """Know `tool` from now on.
+
+        Raises `BackstopError` (``guard-name``) for a tool of another server that bears a name
+        which is known, and what the store raises.
+        """
+        name, origin = tool.name, origin_of(tool)
+        if origin != self._origins.setdefault(name, origin):
+            raise BackstopError(
+                f"tools of two MCP servers are called {name}: one would be answered with what the "
+                "other did; tell them apart with tool_name_prefix",
+                slug="guard-name",
+            )
+        if name in self._met and origin:
+            return
         said = declared_by(getattr(tool, "func", None))
         if said is not None and not self.knows_function(said):
             self.learn_function(said)
