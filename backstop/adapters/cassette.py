@@ -28,9 +28,10 @@ class Cassette:
         self._lock = threading.Lock()
 
     @classmethod
-    def at(cls, path: Path | None) -> Self:
+    def at(cls, path: Path | None, *, is_read_only: bool = False) -> Self:
         """The cassette in the file `path`, a blank one where there is none yet.
 
+        One that `is_read_only` need not be writable: nothing will be kept on it.
         Raises `BackstopError`: `CassetteFault`, and what reading and writing a file raise.
         """
         found = cls(path)
@@ -39,7 +40,8 @@ class Cassette:
                 recorded = read(read_bytes(path), name=str(path))
                 found._ledgers = dict(recorded.ledgers)
                 found._answers = {answer.place: answer for answer in recorded.answers}
-            check_writable(path)
+            if not is_read_only:
+                check_writable(path)
         return found
 
     def of(self, agent: str, ledger: str) -> list[Answer]:

@@ -25,7 +25,7 @@ class Models:
     def __init__(self, request: ReplayRequest, environ: Mapping[str, str]) -> None:
         self._offline = request.offline
         self._environ = environ
-        self._cassette = Cassette.at(request.cassette)
+        self._cassette = Cassette.at(request.cassette, is_read_only=request.offline)
         self._is_kept = request.cassette is not None
         self._open: list[GeminiBroker] = []
         self._brokers: dict[str, Broker] = {}
