@@ -62,11 +62,11 @@ def gated_ruling(
     if gated is not None and trust is Trust.COMPENSATED and _is_out(record):
         again = {COMPENSATED: gated.note, "fence": record.life.fence}
         intent = msgspec.structs.replace(intent, override=canonical(again))
-        return Passed(ruled=granted_anew(record, intent), gated=_gated(asked, control))
+        return Passed(ruled=granted_anew(record, intent), gated=let_through(asked, control))
     ruled = ruling(record, intent, owner=owner, now=now)
     match ruled:
         case Granted():
-            return Passed(ruled=ruled, gated=_gated(asked, control))
+            return Passed(ruled=ruled, gated=let_through(asked, control))
         case Recorded():
             return Passed(ruled=ruled, gated=_replayed(gated, intent.key, asked, control))
         case Conflict() if gated is not None and trust in _TO_TAKE_BACK:
@@ -87,7 +87,7 @@ def claimed_override(granted: Granted, intent: EffectClaimed) -> str | None:
     return None if granted.event.override == intent.override else granted.event.override
 
 
-def _gated(asked: Precondition, control: Control) -> Gated | None:
+def let_through(asked: Precondition, control: Control) -> Gated | None:
     """What is kept of a claim; of one that takes another effect back, nothing can be suspect."""
     if asked.undoes:
         return None
@@ -103,7 +103,7 @@ def _gated(asked: Precondition, control: Control) -> Gated | None:
 def _replayed(gated: Gated | None, key: str, asked: Precondition, control: Control) -> Gated | None:
     """What is kept of an effect whose outcome is told again to somebody who is VERIFIED."""
     if gated is None:
-        return _gated(asked, control)  # it went out before there was a mesh: known from now on
+        return let_through(asked, control)  # it went out before there was a mesh: known from now on
     if trust_in(gated, control) in _TO_TAKE_BACK:
         again = acted(gated, Ruled(key=key, act=Act.REAFFIRM), control)
         # From now on it stands where the branch stands that asked for it again.

@@ -263,7 +263,7 @@ class MemoryStore:
         """Take the right to recover a run, or go on with the one `held`."""
         with self._lock:
             known = self._leases.get(run, Leased())
-            now = self._seconds()
+            now = max(self._seconds(), self._latest.timestamp())
             after = leasing(known, holder, lease_s=lease_s, held=held, now=now)
             if isinstance(after, Held):
                 return after

@@ -328,6 +328,28 @@ def resolve(
     typer.echo(run(place(store=store, config=config, agent=agent), key, said))
 
 
+@effects.command()
+def trust(
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="The effect's key; its first 6 will do.")
+    ],
+    keep: Annotated[bool, typer.Option("--keep", help="It may stay as it is.")] = False,
+    taken_back: Annotated[
+        bool, typer.Option("--taken-back", help="It was taken back by hand.")
+    ] = False,
+    by: Annotated[str | None, typer.Option("--by", help="Who says so; else your user.")] = None,
+    store: StoreUrl = None,
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+) -> None:
+    """Say what is to become of an effect in which trust broke."""
+    from backstop.cli.effects import trust as run
+    from backstop.cli.stores import place
+
+    where = place(store=store, config=config, agent=agent)
+    typer.echo(run(where, key, keep=keep, taken_back=taken_back, by=by))
+
+
 @canon.command()
 def key(
     tool: Annotated[str, typer.Option("--tool", help="The tool's name.")],

@@ -1,4 +1,4 @@
-"""``backstop effects list|resolve``."""
+"""``backstop effects list|resolve|trust``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import msgspec
 from backstop.cli.options import Format
 from backstop.cli.stores import Place
 from backstop.core.canon import NotCanonical, canonical, parse
+from backstop.core.effecttrust import UNSETTLED, Act, Ruled
 from backstop.core.events import NOTHING
 from backstop.core.fenced import out_twice
+from backstop.core.lifecycle import Phase
 from backstop.errors import UsageError
-from backstop.guard.claims.resolving import SHOWN, Outcome, Word, may_run
+from backstop.guard.claims.resolving import SHOWN, Outcome, Word, find, may_run
 from backstop.guard.claims.resolving import resolve as decide
+from backstop.meshports import OutEffect
 from backstop.reports.effects import Listing, is_ambiguous, render, render_json
 from backstop.reports.escape import plain
 
@@ -31,8 +34,37 @@ def list_effects(where: Place, *, in_doubt: bool, form: Format) -> str:
         ),
         out_twice=out_twice(store.read),
         options=where.options,
+        distrusted=tuple(
+            one
+            for one in (() if in_doubt else store.out())
+            if one.trust in UNSETTLED and _may_be_out(one)
+        ),
     )
     return render_json(listing) if form is Format.JSON else render(listing)
+
+
+def trust(where: Place, key: str, *, keep: bool, taken_back: bool, by: str | None) -> str:
+    """A person stands by an effect in which trust broke, or took it back; one line.
+
+    Raises `UsageError` for too little of a key, or for none or both of the two.
+    """
+    if keep is taken_back:
+        raise UsageError("say one of --keep and --taken-back")
+    _check_key(key)
+    store = where.open()
+    claimed = find(store, key).claimed
+    who = f"person:{by or _user()}"
+    act = Act.KEEP if keep else Act.TAKE_BACK
+    store.rule([Ruled(key=claimed.key, act=act, note=who)], lease=None)
+    stands = "stays" if keep else "was taken back, and may be made anew"
+    return (
+        f"{plain(claimed.tool)} {claimed.key[:SHOWN]}, run {plain(claimed.run)}: {stands}, by "
+        f"{plain(who)}"
+    )
+
+
+def _may_be_out(effect: OutEffect) -> bool:
+    return effect.standing.phase in {Phase.COMMITTED, Phase.IN_DOUBT, Phase.EXECUTING}
 
 
 def resolve(where: Place, key: str, word: Word) -> str:
@@ -40,8 +72,7 @@ def resolve(where: Place, key: str, word: Word) -> str:
 
     Raises `UsageError` for too little of a key: a slip of the finger decides nothing.
     """
-    if len(key.strip().removesuffix("…")) < _LEAST:
-        raise UsageError(f"{key!r} is too little of a key to decide by; write {_LEAST} characters")
+    _check_key(key)
     standing = decide(where.open(), key, word)
     claimed = standing.claimed
     warning = (
@@ -51,6 +82,11 @@ def resolve(where: Place, key: str, word: Word) -> str:
         f"{plain(claimed.tool)} {claimed.key[:SHOWN]}, run {plain(claimed.run)}, step "
         f"{plain(claimed.step)}: {standing.phase.value}, by {plain(word.by)}{warning}"
     )
+
+
+def _check_key(key: str) -> None:
+    if len(key.strip().removesuffix("…")) < _LEAST:
+        raise UsageError(f"{key!r} is too little of a key to decide by; write {_LEAST} characters")
 
 
 def word(

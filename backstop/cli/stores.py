@@ -9,7 +9,7 @@ from pathlib import Path
 from backstop.cli.options import CONFIG_FILE
 from backstop.config import load
 from backstop.errors import ConfigError
-from backstop.ports import Store
+from backstop.meshports import MeshStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Place:
     agent: str
     options: str
 
-    def open(self) -> Store:
+    def open(self) -> MeshStore:
         """The store as it stands. Raises as `find_store` does."""
         from backstop.wiring.stores import find_store
 

@@ -12,9 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from backstop.core.canon import NotCanonical, canonical, parse
+from backstop.core.effecttrust import Trust
 from backstop.core.events import EffectFailed, EffectInDoubt, EffectResolved
 from backstop.core.fenced import OutTwice
 from backstop.core.lifecycle import Phase
+from backstop.meshports import OutEffect
 from backstop.ports import Liveness, Standing
 from backstop.reports.escape import in_json, plain
 from backstop.reports.explain import count_of
@@ -38,12 +40,16 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What a store holds that somebody must look at. `options` reach the same store again."""
+    """What a store holds that somebody must look at. `options` reach the same store again.
+
+    `distrusted` are effects that are out, and in which trust broke.
+    """
 
     store: str
     standings: tuple[Standing, ...]
     out_twice: tuple[OutTwice, ...]
     options: str = ""
+    distrusted: tuple[OutEffect, ...] = ()
 
 
 def is_ambiguous(standing: Standing) -> bool:
@@ -62,6 +68,11 @@ def _lines(listing: Listing) -> Iterator[str]:
         yield f"MAY BE OUT TWICE: {count_of(len(listing.out_twice), 'effect')}"
         for twice in listing.out_twice:
             yield from _twice(twice)
+        yield ""
+    if listing.distrusted:
+        yield f"TRUST BROKE IN {count_of(len(listing.distrusted), 'effect')}"
+        for effect in listing.distrusted:
+            yield from _distrusted(effect, listing.options)
         yield ""
     standings = listing.standings
     if not standings:
@@ -85,6 +96,27 @@ def _twice(twice: OutTwice) -> Iterator[str]:
         yield f"    args   {_value(claimed.args)}"
     yield f"    why    it happened under claim {fenced.fence}, which another had superseded"
     yield "    next   look in the outside world how often it is there, and take one back"
+
+
+_BROKE: Final = {
+    Trust.SUSPECT: "trust broke in what it was made from",
+    Trust.COMPENSATION_REQUIRED: "its branch asked for something else since trust broke",
+}
+
+
+def _distrusted(effect: OutEffect, options: str) -> Iterator[str]:
+    claimed, note = effect.standing.claimed, effect.gated.note
+    yield f"  {claimed.key[:_KEY]}  {plain(claimed.tool)}  {effect.trust.value}"
+    yield f"    where  run {plain(claimed.run)}, step {plain(effect.gated.place.step)}"
+    yield f"    args   {_value(claimed.args)}"
+    why = _BROKE.get(effect.trust) or note or "a recovery could not take it back"
+    yield f"    why    {plain(why, limit=_REASON)}"
+    if effect.trust is not Trust.ESCALATED:
+        yield "    next   the recovery of its run takes it back, or says that it stays"
+        return
+    command = f"backstop effects trust {claimed.key[:_KEY]}{options}"
+    yield f"    next   {command} --keep  (it may stay)"
+    yield f"           {command} --taken-back  (you took it back)"
 
 
 def _effect(standing: Standing, options: str) -> Iterator[str]:
@@ -166,6 +198,19 @@ def render_json(listing: Listing) -> str:
                 "step": None if twice.claimed is None else twice.claimed.step,
             }
             for twice in listing.out_twice
+        ],
+        "distrusted": [
+            {
+                "key": effect.standing.claimed.key,
+                "tool": effect.standing.claimed.tool,
+                "run": effect.standing.claimed.run,
+                "step": effect.gated.place.step,
+                "trust": effect.trust.value,
+                "undo": effect.gated.undo,
+                "note": effect.gated.note,
+                "args": effect.standing.claimed.args,
+            }
+            for effect in listing.distrusted
         ],
     }
     text = in_json(msgspec.json.encode(told).decode())

@@ -29,6 +29,7 @@ from backstop.adapters.gating import (
     claimed_override,
     event_of_break,
     gated_ruling,
+    let_through,
     ruled_upon,
     spelled_control,
 )
@@ -203,10 +204,7 @@ class Mesh:
             self._database.rollback(seen.transaction)
             return why
         passed = self._ruled(effect, intent, asked, seen.control)
-        let = Let(
-            transaction=seen.transaction,
-            beside={} if passed.gated is None else _beside(passed.gated),
-        )
+        let = _let(seen, passed.gated)
         match passed.ruled:
             case Granted(event=event, record=after) as granted:
                 mine = self._keeper.claimed(effect, event, after, patience, let=let)
@@ -215,6 +213,8 @@ class Mesh:
                     return None
                 return msgspec.structs.replace(self._own(mine), override=said)
             case Held() if effect is not None and self._keeper.unstarted(effect):
+                # It is begun now, by what holds now, whenever it was asked for first.
+                let = _let(seen, let_through(asked, seen.control))
                 mine = self._keeper.taken_up(effect, patience, let=let)
                 return None if mine is None else self._own(mine)
             case Doubtful(event=doubt, record=after):
@@ -299,6 +299,10 @@ class Mesh:
                 "written; nothing was done: try again",
                 slug="store-busy",
             )
+
+
+def _let(seen: _Seen, gated: Gated | None) -> Let:
+    return Let(transaction=seen.transaction, beside={} if gated is None else _beside(gated))
 
 
 def _beside(gated: Gated) -> Mapping[str, Value]:
