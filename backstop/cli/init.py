@@ -44,7 +44,8 @@ def init(  # noqa: PLR0913 - a command's options are its contract
         python=python,
         env=_variables(env),
     )
-    found = plan(search)
+    importing = None if record is None else _record(record)
+    found = plan(search, record=importing)
     if diff:
         yield from map(plain, found.diff().splitlines())
         return
@@ -55,7 +56,7 @@ def init(  # noqa: PLR0913 - a command's options are its contract
     if _asks(yes=yes) and not typer.confirm(f"write {', '.join(found.files)}?", default=True):
         yield "nothing was written"
         return
-    summary = write(found, force=force, record=None if record is None else _record(record))
+    summary = write(found, force=force, record=importing)
     yield from (f"wrote {path}" for path in found.files)
     if summary is not None:
         yield from _imported(found, summary)

@@ -32,11 +32,12 @@ class Evidence:
 class Seen:
     """A tool as it was found. `parameters` are JSON Schemas by name; `described` is its text.
 
-    `is_harmless` says that the framework brings the tool along, and that it only reads.
+    They are None where nobody knows them. `is_harmless` says that the framework brings the tool
+    along, and that it only reads.
     """
 
     name: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] | None = field(default_factory=dict)
     described: str = ""
     evidence: Evidence = Evidence()
     is_harmless: bool = False
@@ -229,6 +230,8 @@ _MAKING: Final = _set("""
 
 def _identity(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     """Key arguments, identity arguments, and why these or none."""
+    if seen.parameters is None:
+        return (), (), "undeclared, so all arguments name it: nobody knows which those are"
     keys = tuple(name for name in seen.parameters if "_".join(words(name)) in _KEYS)
     if keys:
         return keys, (), f"{keys[0]}: the caller's own key"
@@ -331,7 +334,7 @@ _WORDED: Final = _set(
 
 def _hints(seen: Seen) -> Iterator[str]:
     """What a person may want to say of arguments; nothing of it is proposed."""
-    for name in seen.parameters:
+    for name in seen.parameters or ():
         said = words(name)
         if "_".join(said) in _MOMENTS or _MOMENT.intersection(said):
             yield f"{name} looks made up for each call: `fields: {{{name}: volatile}}` if it is"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -27,14 +27,10 @@ LineAt = Callable[[Path, int], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotLoaded:
-    """An agent that does not load: how that ended, and what it lacks.
-
-    `attempts` are what it tried before and was barred from.
-    """
+    """An agent that does not load: how that ended, and what it lacks."""
 
     failure: Failure
     missing: Missing
-    attempts: tuple[str, ...] = ()
 
 
 def load(sandbox: Sandbox, folder: Path, *, line_at: LineAt) -> Ready | NotLoaded:
@@ -49,8 +45,10 @@ def load(sandbox: Sandbox, folder: Path, *, line_at: LineAt) -> Ready | NotLoade
         ready = driver.ready()
     except (SandboxError, WireError) as error:
         driver.close()
-        failure = _failure(error, overheard.last, folder, line_at)
-        return NotLoaded(failure=failure, missing=missing(failure), attempts=tuple(driver.escapes))
+        failure = replace(
+            _failure(error, overheard.last, folder, line_at), attempts=tuple(driver.escapes)
+        )
+        return NotLoaded(failure=failure, missing=missing(failure))
     except BaseException:
         driver.close()
         raise

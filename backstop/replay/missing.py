@@ -31,13 +31,15 @@ class Kind(StrEnum):
 class Failure:
     """How a load ended: the fault's slug, words and place, as the harness told them.
 
-    `line` is the text of the candidate's source at that place, empty where it has none.
+    `line` is the text of the candidate's source at that place, empty where it has none; `attempts`
+    are what the import tried and was barred from.
     """
 
     slug: str
     detail: str
     where: str = ""
     line: str = ""
+    attempts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ class Missing:
         return " ".join(f"{self.what}; {self.remedy}".split())
 
 
-_LOADER: Final = re.compile(r"Fail to load '[^']*' module\. ?")
+_LOADER: Final = re.compile(r"Fail to load '[^']*' module\. ?|^_AgentLoadError: ")
 """What the framework's loader puts before what a module said."""
 
 
@@ -114,6 +116,9 @@ _WORDS: Final = re.compile(
     re.IGNORECASE,
 )
 _LOOKS_SET: Final = re.compile(rf"(?<![\w.])({_NAME})(?![\w(])")
+_GOOGLES_KEY: Final = re.compile(r"Missing key inputs argument|No API key was provided")
+"""What Google's client says without naming the variable, or with several to choose from."""
+
 _MANNERLESS: Final = re.compile(r"^(?:HTTP|JSON|YAML|URL|URI|SSL|TLS|NOT|THE|ERROR|API|ADK|LLM)$")
 
 
@@ -138,6 +143,8 @@ def _variable_of(failure: Failure) -> str | None:
         return found[2].upper() if "input_value={}" in failure.detail else None
     if asked is not None:
         return asked[1]
+    if _GOOGLES_KEY.search(failure.detail):
+        return "GOOGLE_API_KEY"
     if _WORDS.search(failure.detail):
         for found in _LOOKS_SET.finditer(failure.detail):
             if _MANNERLESS.match(found[1]) is None:
@@ -171,11 +178,19 @@ def _credentials(failure: Failure) -> Missing | None:
 def _network(failure: Failure) -> Missing | None:
     if _NETWORK.search(failure.detail) is None:
         return None
+    return _outside(failure.detail)
+
+
+def _attempted(failure: Failure) -> Missing | None:
+    """What it was barred from is why, where nothing else is."""
+    return _outside(f"it tried {failure.attempts[0]}") if failure.attempts else None
+
+
+def _outside(told: str) -> Missing:
     return Missing(
         kind=Kind.NETWORK,
         name="",
-        what="its import wants the network, a process or a file outside, and a sandbox has none "
-        f"({failure.detail})",
+        what=f"its import wants what no sandbox has, like a network or a process ({told})",
         remedy=_INTO_A_FUNCTION,
     )
 
@@ -223,11 +238,12 @@ def _ended(failure: Failure) -> Missing | None:
 
 _RULES: Final[tuple[Callable[[Failure], Missing | None], ...]] = (
     _framework,
-    _time,
     _package,
     _variable,
     _credentials,
     _network,
     _file,
+    _attempted,
+    _time,
     _ended,
 )

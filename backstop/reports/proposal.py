@@ -41,7 +41,7 @@ class ProposedAgent:
 
     `lack` is why it was not loaded, so that its tools are those seen in its code; empty where it
     was. `unlisted` are sets of tools that nobody could list, `notes` what else a person should
-    know.
+    know. `has_ledger` says that its ledger is there, or will be.
     """
 
     name: str
@@ -50,6 +50,7 @@ class ProposedAgent:
     lack: str = ""
     unlisted: Sequence[str] = ()
     notes: Sequence[str] = ()
+    has_ledger: bool = False
 
 
 def config_text(
@@ -84,7 +85,8 @@ def _agent_lines(agent: ProposedAgent) -> Iterator[str]:
         )
     yield f"  {quoted(agent.name)}:"
     yield f"    path: {_path(agent.folder)}"
-    yield f"    ledger: {_path(ledger_of(agent.name))}"
+    ledger = f"ledger: {_path(ledger_of(agent.name))}"
+    yield f"    {ledger}" if agent.has_ledger else f"    # {ledger} # once it is there"
     if agent.tools:
         yield "    tools:"
     for tool in agent.tools:

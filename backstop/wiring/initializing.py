@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -64,13 +64,23 @@ class Plan:
         return "".join(lines)
 
 
-def plan(search: Search) -> Plan:
+def plan(search: Search, *, record: Record | None = None) -> Plan:
     """What `backstop init` would write for the agents that it finds; nothing is written.
 
-    Raises what `survey` raises.
+    `record` is what will be imported. Raises what `survey` raises, and `UsageError` for a record
+    that could be several agents'.
     """
     surveyed = survey(search)
-    text = config_text(surveyed.agents, python=search.python, env=search.env)
+    agents = surveyed.agents
+    if record is not None and len(agents) != 1:
+        names = ", ".join(agent.name for agent in agents)
+        raise UsageError(f"--import: whose record is it? Choose one with --agent: {names}")
+    has = record is not None
+    agents = tuple(
+        replace(one, has_ledger=has or (search.root / ledger_of(one.name)).is_file())
+        for one in agents
+    )
+    text = config_text(agents, python=search.python, env=search.env)
     # What our own reader does not take is never written.
     config = loads(text, name=CONFIG, root=search.root)
     return Plan(
@@ -85,8 +95,8 @@ def write(plan: Plan, *, force: bool, record: Record | None) -> Imported | None:
     """Write the files of a plan, and the ledger of a record, which comes first.
 
     Raises `BackstopError` (``init-exists``) where a file is there and differs, unless `force`;
-    ``file-unwritable``; `UsageError` for a record that could be several agents'; and what the
-    import raises. Whatever it raises, no file was touched but those that were whole.
+    ``file-unwritable``, and what the import raises. Whatever it raises, no file was
+    touched but those that were whole.
     """
     if not force and (changes := plan.changes()):
         told = "; ".join(f"{path} ({what})" for path, what in changes.items())
@@ -105,9 +115,6 @@ def write(plan: Plan, *, force: bool, record: Record | None) -> Imported | None:
 
 
 def _imported(plan: Plan, record: Record, *, force: bool) -> Imported:
-    if len(plan.config.agents) != 1:
-        names = ", ".join(plan.config.agents)
-        raise UsageError(f"--import: whose record is it? Choose one with --agent: {names}")
     agent = plan.config.agent(None)
     path = ledger_of(agent.name)
     out = plan.root / path

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +21,7 @@ from typing import Final
 from backstop.adapters.bounds import Limits
 from backstop.adapters.discovery.evidence import evidence_of
 from backstop.adapters.discovery.offered import Offered, Read, read_tools
-from backstop.adapters.discovery.sources import Sources, read
+from backstop.adapters.discovery.sources import Sources, read, variables_of
 from backstop.adapters.discovery.walking import Place, find, text_of
 from backstop.adapters.process import ProcessSandbox
 from backstop.adk.control import STEERING
@@ -31,6 +31,7 @@ from backstop.errors import BackstopError, UsageError
 from backstop.ports import Sandbox
 from backstop.replay.bundle import MODULE, write_bundle
 from backstop.replay.loading import NotLoaded, load
+from backstop.replay.missing import Kind
 from backstop.replay.wire import Ready, ToolSeen
 from backstop.reports.proposal import ProposedAgent, ProposedTool
 from backstop.wiring.station import AGENT
@@ -63,6 +64,7 @@ _HARMLESS: Final = frozenset(
 _CONTAINERS: Final = frozenset({"AgentTool", "GoogleSearchAgentTool", "NodeTool", "_ToolNode"})
 _GENERIC: Final = frozenset({"agent", "agents", "app", "main", "src"})
 _NAME_LENGTH: Final = 63
+_SHOWN: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,26 +161,45 @@ def _looks(search: Search, places: Sequence[Place]) -> list[_Look]:
         limits=replace(search.limits, variables=search.env),
     )
     with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-        return list(pool.map(partial(_look, search.root, sandbox), places))
+        return list(pool.map(partial(_look, search, sandbox), places))
 
 
-def _look(root: Path, sandbox: Sandbox, place: Place) -> _Look:
-    folder = (root / place.folder).resolve()
+def _look(search: Search, sandbox: Sandbox, place: Place) -> _Look:
+    folder = (search.root / place.folder).resolve()
     sources = read(folder)
-    loaded = load(sandbox, folder, line_at=_line_at)
+    loaded = load(sandbox, folder, line_at=line_at)
     if isinstance(loaded, NotLoaded):
-        return _unloaded(place, folder, sources, str(loaded.missing))
-    toolsets = {Way.TOOLSET.value, Way.REMOTE_MCP.value}
+        return _unloaded(place, folder, sources, _lack(loaded, sources, search.env))
     agent = ProposedAgent(
         name="",
         folder=place.folder,
         tools=_live_tools(loaded, sources),
-        unlisted=tuple(
-            f"{one.detail} (agent {one.where})" for one in loaded.escapes if one.kind in toolsets
-        ),
+        unlisted=tuple(_unlisted(loaded)),
         notes=_notes(loaded),
     )
     return _Look(place=place, app=loaded.app, agent=agent)
+
+
+def _unlisted(ready: Ready) -> Iterator[str]:
+    """Sets of tools that nobody could list, and those whose tools never come by here."""
+    for toolset in ready.toolsets:
+        if not toolset.alone:
+            some = ", but for those that its filter names" if toolset.selects else ""
+            yield f"{toolset.kind} (agent {toolset.agent}){some}"
+    known = {Way.REMOTE_MCP.value} if ready.toolsets else {Way.REMOTE_MCP.value, Way.TOOLSET.value}
+    for one in ready.escapes:
+        if one.kind in known:
+            yield f"{one.detail} (agent {one.where})"
+
+
+def _lack(loaded: NotLoaded, sources: Sources, given: Mapping[str, str]) -> str:
+    """What an agent lacks; where nobody can tell, also which variables its code asks for."""
+    lack = str(loaded.missing)
+    asked = [name for name in variables_of(sources) if name not in given]
+    if loaded.missing.kind is not Kind.CODE or not asked:
+        return lack
+    shown = ", ".join(asked[:_SHOWN]) + (", …" if len(asked) > _SHOWN else "")
+    return f"{lack}; its code asks for the variables {shown}, and none is set: see --env"
 
 
 def _unloaded(place: Place, folder: Path, sources: Sources, lack: str) -> _Look:
@@ -193,7 +214,8 @@ def _unloaded(place: Place, folder: Path, sources: Sources, lack: str) -> _Look:
     return _Look(place=place, app="", agent=agent)
 
 
-def _line_at(file: Path, line: int) -> str:
+def line_at(file: Path, line: int) -> str:
+    """A line of a source file, counted from 1; empty where there is none to read."""
     lines = (text_of(file) or "").splitlines()
     return lines[line - 1] if 0 < line <= len(lines) else ""
 
@@ -217,6 +239,11 @@ def _live_tools(ready: Ready, sources: Sources) -> tuple[ProposedTool, ...]:
         before = found.get(tool.tool)
         if before is None or (one.proposal.effect and not before.proposal.effect):
             found[tool.tool] = one
+    for toolset in ready.toolsets:
+        for name in () if toolset.alone else toolset.selects:
+            full = f"{toolset.prefix}_{name}" if toolset.prefix else name
+            proposal = propose(Seen(name=full, parameters=None))
+            found.setdefault(full, ProposedTool(name=full, proposal=proposal))
     return tuple(found.values())
 
 

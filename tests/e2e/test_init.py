@@ -123,7 +123,10 @@ def test_a_nested_package_with_a_project_around_it_and_imports_from_the_project(
         ("import sys\nsys.exit('set SHOP_TOKEN first')\n", "variable SHOP_TOKEN is not set"),
         ("import os\nos._exit(3)\n", "left with status 3 while it was imported"),
         ("raise RuntimeError('no\\nluck \\x1b[31m')\n", "its import raised RuntimeError: no luck"),
-        ("import socket\nsocket.create_connection(('10.0.0.1', 80))\n", "wants the network"),
+        (
+            "import socket\nsocket.create_connection(('10.0.0.1', 80))\n",
+            "wants what no sandbox has, like a network",
+        ),
     ],
     ids=["variable", "package", "part", "sys-exit", "exit", "raise", "network"],
 )
@@ -181,10 +184,9 @@ def test_two_agents_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 def test_one_agent_is_chosen_by_name_or_folder(tmp_path: Path) -> None:
     lay(tmp_path, {**desk("a/one"), **desk("b/two")})
-    for wanted in ("two", "b/two", "./b/two/"):
-        out = done(tmp_path, "--agent", wanted, "--diff")
-        assert "path: b/two" in out
-        assert "path: a/one" not in out
+    out = done(tmp_path, "--agent", "./b/two/", "--diff")
+    assert "path: b/two" in out
+    assert "path: a/one" not in out
     line = refused("usage", "init", "--root", tmp_path, "--agent", "three")
     assert "there is no agent 'three'; there are: one (a/one), two (b/two)" in line
 
@@ -246,11 +248,9 @@ TREE = """\
 
 @pytest.mark.parametrize("lack", ["", "import no_such_library\n"], ids=["loaded", "read"])
 def test_sub_agents_agent_tools_and_toolsets(lack: str, tmp_path: Path) -> None:
-    lay(tmp_path, {**desk("tree"), "tree/agent.py": lack + TREE.replace("    ", "", 1)})
-    lay(tmp_path, {"tree/agent.py": TREE})
-    if lack:
-        file = tmp_path / "tree/agent.py"
-        file.write_text(lack + file.read_text())
+    lay(tmp_path, {**desk("tree"), "tree/agent.py": TREE})
+    file = tmp_path / "tree/agent.py"
+    file.write_text(lack + file.read_text())
     out = done(tmp_path)
     told = load(tmp_path / CONFIG).agent(None).declarations
     assert {name: one.effect for name, one in told.items()} == {
@@ -260,6 +260,58 @@ def test_sub_agents_agent_tools_and_toolsets(lack: str, tmp_path: Path) -> None:
     }
     assert "cannot be listed offline: McpToolset" in out
     assert "# Cannot be listed offline" in (tmp_path / CONFIG).read_text()
+
+
+SETS = """\
+    from google.adk.agents import LlmAgent
+    from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
+    from google.adk.tools.openapi_tool.openapi_spec_parser.openapi_toolset import OpenAPIToolset
+    from mcp import StdioServerParameters
+
+    SPEC = {
+        "openapi": "3.0.0",
+        "info": {"title": "shop", "version": "1"},
+        "servers": [{"url": "https://shop.example"}],
+        "paths": {
+            "/orders/{order_id}": {
+                "delete": {
+                    "operationId": "delete_order",
+                    "parameters": [
+                        {
+                            "name": "order_id",
+                            "in": "path",
+                            "required": True,
+                            "schema": {"type": "string"},
+                        }
+                    ],
+                    "responses": {"200": {"description": "ok"}},
+                }
+            }
+        },
+    }
+    shelf = McpToolset(
+        connection_params=StdioConnectionParams(
+            server_params=StdioServerParameters(command="no-such-server")
+        ),
+        tool_filter=["write_file", "read_file"],
+        tool_name_prefix="shelf",
+    )
+    root_agent = LlmAgent(
+        name="root", model="gemini-2.5-flash", tools=[OpenAPIToolset(spec_dict=SPEC), shelf]
+    )
+    """
+
+
+def test_tools_of_an_interface_are_listed_and_of_a_server_those_that_its_filter_names(
+    tmp_path: Path,
+) -> None:
+    lay(tmp_path, {"sets/agent.py": SETS, "sets/__init__.py": ""})
+    out = done(tmp_path)
+    told = load(tmp_path / CONFIG).agent(None).declarations
+    assert all(one.effect for one in told.values())
+    assert set(told) == {"delete_order", "shelf_write_file", "shelf_read_file"}
+    assert told["delete_order"].identity == ("order_id",)
+    assert "McpToolset (agent root), but for those that its filter names" in " ".join(out.split())
 
 
 HOSTILE = (
@@ -362,6 +414,12 @@ def test_an_import_makes_the_ledger_too_and_the_gate_takes_all_of_it(tmp_path: P
     assert "error[init-exists]" in again.err
     ran = backstop("gate", "--config", tmp_path / CONFIG)
     assert ran.code in {0, 3}, ran.out + ran.err
+
+
+def test_a_record_is_one_agents(tmp_path: Path) -> None:
+    lay(tmp_path, {**desk("a/one"), **desk("b/two")})
+    line = refused("usage", "init", "--root", tmp_path, "--import", "evalset", "x.json")
+    assert "Choose one with --agent: one, two" in line
 
 
 def test_an_import_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:

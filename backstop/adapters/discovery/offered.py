@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,14 +26,14 @@ class Offered:
     """A tool that code names: its function where that is the agent's own, and its place.
 
     `origin` is the dotted name that it is imported by, if it is; `parameters` are schemas by
-    name, as far as annotations tell.
+    name, as far as annotations tell, and None where the function is not there to read.
     """
 
     name: str
     at: str
     function: Defined | None = None
     origin: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] | None = None
     described: str = ""
 
 
@@ -139,6 +139,8 @@ class _Reading:
         self._keep(name, function, f"{module.path}:{value.lineno}", origin)
 
     def _keep(self, name: str, function: Defined | None, at: str, origin: str) -> None:
+        if origin.startswith("google.adk."):
+            name = name.removesuffix("_tool")  # what the framework's own instances are called
         if name in self.tools:
             return
         self.tools[name] = Offered(
@@ -146,7 +148,7 @@ class _Reading:
             at=at,
             function=function,
             origin=origin,
-            parameters={} if function is None else parameters_of(function.node),
+            parameters=None if function is None else parameters_of(function.node),
             described="" if function is None else function.described,
         )
 

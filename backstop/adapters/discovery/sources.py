@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from backstop.adapters.discovery.walking import parsed
 
 _FILES: Final = 2_000
 _LEFT_OUT: Final = frozenset({"node_modules", "site-packages", "venv", "env", "__pycache__"})
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -82,6 +85,43 @@ class Sources:
             if original in other.assigned and _is_module(other.path, stem):
                 return other, other.assigned[original]
         return None
+
+
+def variables_of(sources: Sources) -> tuple[str, ...]:
+    """Variables of the environment that the code reads and has no default for, each once."""
+    found: dict[str, None] = {}
+    for module in sources.modules:
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="getenv") | ast.Name(id="getenv"),
+                    args=[ast.Constant(value=str() as name)],
+                    keywords=[],
+                ):
+                    found[name] = None
+                case ast.Call(
+                    func=ast.Attribute(attr="get", value=ast.expr() as table),
+                    args=[ast.Constant(value=str() as name)],
+                    keywords=[],
+                ) if _is_environment(table):
+                    found[name] = None
+                case ast.Subscript(
+                    value=ast.expr() as table,
+                    slice=ast.Constant(value=str() as name),
+                    ctx=ast.Load(),
+                ) if _is_environment(table):
+                    found[name] = None
+                case _:
+                    pass
+    return tuple(name for name in found if _VARIABLE.fullmatch(name))
+
+
+def _is_environment(node: ast.expr) -> bool:
+    match node:
+        case ast.Attribute(attr="environ") | ast.Name(id="environ"):
+            return True
+        case _:
+            return False
 
 
 def _is_module(path: str, stem: str) -> bool:

@@ -180,3 +180,10 @@ def test_names_come_apart_into_words() -> None:
     assert words("getVendor_byID2") == ["get", "vendor", "by", "id", "2"]
     assert words("APIKey") == ["api", "key"]
     assert acting_word("") == ""
+
+
+def test_arguments_that_nobody_knows_name_nothing_and_are_not_called_none() -> None:
+    found = propose(Seen(name="write_file", parameters=None))
+    assert found.effect
+    assert (found.identity, found.hints) == ((), ())
+    assert "nobody knows" in found.why_identity

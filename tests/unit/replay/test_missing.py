@@ -32,6 +32,7 @@ def kind_and_name(detail: str, line: str = "", slug: str = "agent-import") -> tu
         ),
         ("TypeError: int() argument must be a string", 'PORT = int(os.getenv("PORT"))', "PORT"),
         ("ValueError: Missing key inputs argument! set GOOGLE_API_KEY", "", "GOOGLE_API_KEY"),
+        ("_AgentLoadError: No API key was provided. Please pass one.", "", "GOOGLE_API_KEY"),
         ("ValueError: The API needs STRIPE_SECRET, which is not set", "", "STRIPE_SECRET"),
         (SETTINGS.format(field="crm_token", given="{}"), "configs = Config()", "CRM_TOKEN"),
         ("the agent left by sys.exit('set TOKEN_OF_MINE')", "", "TOKEN_OF_MINE"),
@@ -100,3 +101,13 @@ def test_what_the_loader_puts_before_it_is_not_told() -> None:
 def test_a_file_that_is_not_there_is_named() -> None:
     detail = "FileNotFoundError: [Errno 2] No such file or directory: 'prompts/a.txt'"
     assert kind_and_name(detail) == (Kind.FILE, "prompts/a.txt")
+
+
+def test_what_an_import_tried_is_why_where_nothing_else_is() -> None:
+    tried = ("socket.connect (('10.0.0.1', 80))",)
+    for slug in ("agent-hangs", "agent-import"):
+        found = missing(Failure(slug=slug, detail="ValueError: odd", attempts=tried))
+        assert found.kind is Kind.NETWORK
+        assert tried[0] in found.what
+    named = Failure(slug="agent-import", detail="KeyError: 'A_KEY'", attempts=tried)
+    assert missing(named).kind is Kind.VARIABLE
