@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from backstop.adk.code import code_digest, setup_digest, tool_code
+from backstop.adk.code import code_digest, tool_code
+from backstop.adk.code import spelled as setup
 from backstop.core.canon import digest
 from backstop.core.checkpoint import Dep, DepKind
 from backstop.mesh.spelling import spelled
@@ -28,6 +29,20 @@ _CALLBACKS: Final = (
     "on_tool_error_callback",
 )
 
+_NO_SETUP: Final = frozenset(
+    {
+        # Told by names of their own.
+        "name",
+        "parent_agent",
+        "sub_agents",
+        "model",
+        # The framework runs a copy of the agent, and says there how it is run.
+        "mode",
+        "rerun_on_resume",
+        "wait_for_output",
+    }
+)
+
 
 def path_of(agent: Any) -> str:
     """The agent's name below those of its parents."""
@@ -41,12 +56,13 @@ def path_of(agent: Any) -> str:
 def agent_deps(agent: Any) -> list[Dep]:
     """What each turn of the agent is made with: its setup, its model, its callbacks' code."""
     path, found = path_of(agent), []
-    setup = setup_digest(agent)
-    if setup:
-        found.append(Dep(DepKind.PROMPT, path, setup))
+    if hasattr(agent, "canonical_model"):
+        fields = sorted(set(type(agent).model_fields) - _NO_SETUP)
+        made = [[name, setup(getattr(agent, name, None))] for name in fields]
+        found.append(Dep(DepKind.PROMPT, path, digest(spelled(made))))
         model = agent.canonical_model
-        name = f"{type(model).__qualname__}:{model.model}"
-        found.append(Dep(DepKind.MODEL, path, digest(name)))
+        named = f"{type(model).__qualname__}:{model.model}:{setup(model)}"
+        found.append(Dep(DepKind.MODEL, path, digest(named)))
     code = [one for field in _CALLBACKS for one in _code(getattr(agent, field, None))]
     if code:
         found.append(Dep(DepKind.CODE, f"agent:{path}", digest(spelled(code))))

@@ -179,10 +179,14 @@ class MeshPlugin(BasePlugin):
         await self._end(invocation_context)
 
     async def _end(self, context: Any) -> None:
-        sitting = _sitting(context)
-        if sitting is None or sitting.over or sitting.session != context.session.id:
+        sitting = vars(context).get(_MARK)
+        if not isinstance(sitting, Sitting) or sitting.over:
             return
-        sitting.close()
+        if sitting.session != context.session.id:
+            return
+        if not sitting.recording.broken:
+            sitting.close()
+        sitting.over = True
         await self._books.write(sitting.recording)
         NOTING.set(None if sitting.outer is None else Noter(sitting.outer))
         SPOT.set(sitting.parent)
