@@ -7,11 +7,24 @@ from collections.abc import Callable, Sequence
 
 from backstop.core.divergence import Divergence
 from backstop.core.history import History
+from backstop.core.keying import Rules
 from backstop.core.verdict import identity_of
-from backstop.gate.comparing import Asked
+from backstop.gate.comparing import Asked, comparing
 
 
-def parted(
+def weighed(
+    history: History, control: Asked, rules: Rules, *, is_chance: Callable[[Divergence], bool]
+) -> tuple[Counter[tuple[str, ...]], list[str]]:
+    """What the base does already, counted by `identity_of`, and why its replay is in doubt.
+
+    What `is_chance` says is none of its doing, and could not block, puts nothing in doubt.
+    """
+    found = comparing(history, control, rules)
+    pre_existing, doubts = _parted(found.divergences, control.version, history, is_chance=is_chance)
+    return pre_existing, [*doubts, *_gaps(control)]
+
+
+def _parted(
     divergences: Sequence[Divergence],
     version: str,
     history: History,
@@ -20,8 +33,7 @@ def parted(
 ) -> tuple[Counter[tuple[str, ...]], list[str]]:
     """Part a control run's findings into those that were there, and those it cannot explain.
 
-    On rows that the control's own version wrote it must find nothing (D3), but for what
-    `is_chance` says is none of its doing and could not block.
+    On rows that the control's own version wrote it must find nothing (D3), but for chance.
     """
     versions: dict[str, set[str]] = {}
     for row in history.rows:
@@ -43,7 +55,7 @@ def parted(
     return pre_existing, doubts
 
 
-def control_gaps(control: Asked) -> list[str]:
+def _gaps(control: Asked) -> list[str]:
     """Runs of which the base says nothing, since it could not be replayed there."""
     return [
         f"run {name}: the base version could not be replayed: {run.not_replayable}"

@@ -29,8 +29,8 @@ from backstop.core.verdict import (
     doubting,
     worse,
 )
-from backstop.gate.comparing import Asked, comparing
-from backstop.gate.control import control_gaps, parted
+from backstop.gate.comparing import Asked
+from backstop.gate.control import weighed
 from backstop.gate.escaping import not_covered, noted
 from backstop.gate.repeats import settled
 from backstop.gate.stability import agreement, beside, doubts, explained
@@ -218,24 +218,21 @@ def _judge(
     coverage = doubting(coverage, *disputed)
     pre_existing: Counter[tuple[str, ...]] = Counter()
     if control is not None:
-        found = comparing(recorded.history, control, rules)
         chance = explained(base, rules)
-        pre_existing, unlike = parted(
-            found.divergences,
-            control.version,
+        pre_existing, unlike = weighed(
             recorded.history,
+            control,
+            rules,
             is_chance=lambda one: one.kind not in policy.fail_on and chance(one),
         )
-        coverage = doubting(coverage, *unlike, *control_gaps(control))
-        if not subtract:
-            pre_existing = Counter()
+        coverage = doubting(coverage, *unlike)
     verdict = decide(
         rules.namespace.agent,
         comparison,
         coverage,
         policy,
         ledger=recorded.facts,
-        pre_existing=pre_existing,
+        pre_existing=pre_existing if subtract else None,
         is_unstable=explained(steady, rules),
         notes=(
             *noted(candidate.escapes, policy),
