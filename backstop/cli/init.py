@@ -12,12 +12,13 @@ import typer
 
 from backstop.cli.options import pairs
 from backstop.errors import UsageError
-from backstop.reports.escape import plain
+from backstop.reports.escape import brief, plain
 from backstop.reports.proposal import ledger_of, table, wrapped
 from backstop.wiring.importing import Imported
 from backstop.wiring.initializing import Plan, Record, plan, write
 from backstop.wiring.surveying import Search
 
+_GAPS: Final = 240
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 
 
@@ -101,7 +102,7 @@ def _count(number: int, noun: str) -> str:
 def _imported(found: Plan, summary: Imported) -> Iterator[str]:
     [name] = found.config.agents
     gaps = summary.header.gaps or []
-    untold = f"; incomplete: {plain('; '.join(gaps))}" if gaps else ""
+    untold = f"; incomplete: {brief('; '.join(gaps), _GAPS)}" if gaps else ""
     yield from wrapped(
         f"wrote {ledger_of(name)}: {_count(summary.runs, 'run')}, "
         f"{_count(summary.events, 'event')}, {_count(summary.effects, 'effect')}{untold}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,7 +18,7 @@ from backstop.errors import BackstopError, UsageError
 from backstop.reports.proposal import WORKFLOW, config_text, ledger_of
 from backstop.wiring.importing import Imported, Source, import_record
 from backstop.wiring.redacting import redaction_key
-from backstop.wiring.surveying import Search, Surveyed, survey
+from backstop.wiring.surveying import Search, Surveyed, interpreter, survey
 
 CONFIG: Final = "backstop.yaml"
 WORKFLOW_FILE: Final = ".github/workflows/backstop.yml"
@@ -80,7 +82,7 @@ def plan(search: Search, *, record: Record | None = None) -> Plan:
         replace(one, has_ledger=has or (search.root / ledger_of(one.name)).is_file())
         for one in agents
     )
-    text = config_text(agents, python=search.python, env=search.env)
+    text = config_text(agents, python=_python(search), env=search.env)
     # What our own reader does not take is never written.
     config = loads(text, name=CONFIG, root=search.root)
     return Plan(
@@ -89,6 +91,16 @@ def plan(search: Search, *, record: Record | None = None) -> Plan:
         files={CONFIG: text, WORKFLOW_FILE: WORKFLOW},
         config=config,
     )
+
+
+def _python(search: Search) -> str | None:
+    """The interpreter as the configuration names it: from its own folder, if it lies there."""
+    python = interpreter(search.python)
+    if python is None or "/" not in python:
+        return python
+    with contextlib.suppress(ValueError):
+        return Path(python).relative_to(os.path.normpath(search.root.absolute())).as_posix()
+    return python
 
 
 def write(plan: Plan, *, force: bool, record: Record | None) -> Imported | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,6 +154,24 @@ def test_a_variable_that_is_given_is_there_on_import_and_written_down(tmp_path: 
     out = done(tmp_path, "--env", "SHOP_KEY=none = 1")
     assert "not loaded" not in out
     assert dict(load(tmp_path / CONFIG).sandbox.env) == {"SHOP_KEY": "none = 1"}
+
+
+def test_an_interpreter_is_named_from_the_configurations_folder(tmp_path: Path) -> None:
+    root = lay(tmp_path / "repo", desk("desk"))
+    link = root / ".venv" / "bin" / "python"
+    link.parent.mkdir(parents=True)
+    link.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    link.chmod(0o755)
+    out = done(root, "--python", os.path.relpath(link, Path.cwd()))
+    assert "not loaded" not in out
+    assert "  python: .venv/bin/python\n" in (root / CONFIG).read_text()
+    assert load(root / CONFIG).sandbox.python == str(link)
+
+
+def test_an_interpreter_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    lay(tmp_path, desk("desk"))
+    line = refused("sandbox", "init", "--root", tmp_path, "--python", tmp_path / "none")
+    assert "cannot start" in line
 
 
 def test_an_import_that_hangs_is_ended(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_what_is_no_variable_is_told_as_it_was_said(detail: str, line: str) -> N
             "google.cloud.tasks",
         ),
         ("ImportError: cannot import name 'Agent' from 'google.adk' (unknown)", "google.adk"),
+        ("ImportError: cannot import name 'b' from 'a' (unknown location)", "a.b"),
         ("ImportError: run `pip install google-adk[extensions]` first", "google-adk[extensions]"),
     ],
 )
