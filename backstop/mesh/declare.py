@@ -123,19 +123,25 @@ def _seconds(ttl: float | timedelta) -> float:
     return seconds
 
 
+def _begun(
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    kept: Evidence | None,
+    args: tuple[Any, ...],
+    named: dict[str, Any],
+) -> Doing | None:
+    noting = NOTING.get()
+    if noting is None:
+        return None
+    bound = signature.bind(*args, **named)
+    bound.apply_defaults()
+    return noting.enter(function, bound.arguments, kept)
+
+
 def _recorded(function: Callable[P, R], kept: Evidence | None) -> Callable[P, R]:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{function.__qualname__}: a generator has no one result; return it")
-    signature = inspect.signature(function)
-
-    def begin(args: Any, named: Any) -> Doing | None:
-        noting = NOTING.get()
-        if noting is None:
-            return None
-        bound = signature.bind(*args, **named)
-        bound.apply_defaults()
-        return noting.enter(function, bound.arguments, kept)
-
+    begin = functools.partial(_begun, function, inspect.signature(function), kept)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)

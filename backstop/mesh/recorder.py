@@ -65,9 +65,10 @@ class MeshPlugin(BasePlugin):
     """Records the runs of an agent as checkpoints, and what its steps left.
 
     `evidence` says which keys of a session's state are evidence; `rules` gives the digests of the
-    policy rules that judge a tool's or an agent's steps, by rule; `where` the run and the run's
-    step, ``s0`` and so on, of a runner's context: left out, or where it gives None, a session is
-    a run and each message to it a step.
+    policy rules that judge a tool's or an agent's steps, by rule; `where` gives the run and the
+    run's step, ``s0`` and so on, of a runner's context: left out, or where it gives None, a
+    session is a run and each message to it a step. `effects` tells of a tool in a runner's
+    context whether its calls are effects: left out, those of `@effect`.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class MeshPlugin(BasePlugin):
         evidence: Mapping[str, Evidence] | None = None,
         rules: Callable[[str], Mapping[str, str]] | None = None,
         where: Callable[[Any], tuple[str, str] | None] | None = None,
+        effects: Callable[[Any, Any], bool] | None = None,
         name: str = "backstop_mesh",
     ) -> None:
         super().__init__(name)
@@ -86,6 +88,7 @@ class MeshPlugin(BasePlugin):
         self._evidence = evidence or {}
         self._rules = rules or (lambda _: {})
         self._where = where or (lambda _: None)
+        self._effects = effects or _is_decorated
         self._trails = Trails(books.store, books.payloads)
         self._parts = RequestDigester()
         self._digester = Digester()
@@ -263,7 +266,7 @@ class MeshPlugin(BasePlugin):
             return
         asked = sitting.asked.get(tool_context.function_call_id or "")
         function = getattr(tool, "func", None)
-        effect = getattr(function, "__backstop_effect__", False) is True
+        effect = not is_control(tool) and self._effects(tool, context)
         frame = None if asked is None else asked.turn.frame
         base = f"{sitting.prefix}{_node(tool_context)}/{tool.name}"
         step = Open(
@@ -331,6 +334,10 @@ class MeshPlugin(BasePlugin):
             base = frame.path if frame is not None else f"{sitting.prefix}{_node(event)}"
             sitting.joined(event, base, [] if frame is None else [*frame.within()])
         await self._books.write(sitting.recording)
+
+
+def _is_decorated(tool: Any, _: Any) -> bool:
+    return getattr(getattr(tool, "func", None), "__backstop_effect__", False) is True
 
 
 def _sitting(context: Any) -> Sitting | None:
