@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from backstop.core.canon import Json, pointer_token
+from backstop.core.canon import Json
 from backstop.core.divergence import Divergence, Half, Reason
 from backstop.core.fields import pointers, without
 from backstop.core.identity import GENERATED, suggest
@@ -242,20 +242,43 @@ def _paths(here: IntentCall, there: IntentCall) -> list[tuple[str, bool]]:
 
 
 def _differing(one: Mapping[str, Json], other: Mapping[str, Json]) -> Iterator[tuple[str, bool]]:
+    lists: dict[str, bool] = {}
     for path in pointers(dict(one), dict(other)):
-        name = _name_of(path)
-        is_order = (
-            name in one
-            and name in other
-            and isinstance(one[name], list)
-            and suggest(one[name], other[name]) == "set"
-        )
-        yield (f"/{pointer_token(name)}" if is_order else path), is_order
+        place = _disordered(dict(one), dict(other), path, lists)
+        yield (path, False) if place is None else (place, True)
+
+
+def _disordered(one: Json, other: Json, path: str, lists: dict[str, bool]) -> str | None:
+    """The list on the way of `path` that has the same items in another order, if there is one.
+
+    `lists` says it of each list that was looked at: a long one is met once for each of its items.
+    """
+    at = ""
+    for token in path.split("/")[1:]:
+        if isinstance(one, list):
+            if at not in lists:
+                lists[at] = suggest(one, other) == "set"
+            if lists[at]:
+                return at
+        one, other = _below(one, token), _below(other, token)
+        at = f"{at}/{token}"
+    return None
+
+
+def _below(value: Json, token: str) -> Json:
+    """The member or item of that name; None where there is none."""
+    if isinstance(value, list):
+        return value[int(token)] if int(token) < len(value) else None
+    return value.get(_named(token)) if isinstance(value, dict) else None
 
 
 def _name_of(pointer: str) -> str:
     """The argument that a JSON Pointer leads into."""
-    return pointer.split("/", 2)[1].replace("~1", "/").replace("~0", "~")
+    return _named(pointer.split("/", 2)[1])
+
+
+def _named(token: str) -> str:
+    return token.replace("~1", "/").replace("~0", "~")
 
 
 def _is_in(path: str, place: str) -> bool:

@@ -123,6 +123,12 @@ def test_the_order_of_a_set_is_named_as_such_and_may_be_declared() -> None:
     ledger = recorded([out(one)])
     found = judged(ledger, told([ask(one, by=0)], [ask(other, by=0)]))
     assert [(field.path, field.is_order) for field in found.unstable] == [("/items", True)]
+    deep, turned = PAY.but(note={"of/b": [1, 2]}), PAY.but(note={"of/b": [2, 1]})
+    found = judged(recorded([out(deep)]), told([ask(deep, by=0)], [ask(turned, by=0)]))
+    assert [(field.path, field.is_order) for field in found.unstable] == [("/note/of~1b", True)]
+    longer = PAY.but(note={"of/b": [2, 1, {"c": 1}]})
+    found = judged(recorded([out(deep)]), told([ask(deep, by=0)], [ask(longer, by=0)]))
+    assert not any(field.is_order for field in found.unstable)
     declared: Mapping[str, Declaration] = {
         **DECLARED,
         "pay": Declaration(tool="pay", identity=("vendor",), fields={"items": ("set",)}),
