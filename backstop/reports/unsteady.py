@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from backstop.core.stability import UnstableField
 from backstop.core.verdict import AgentVerdict
 from backstop.reports.explain import count_of
+
+_LISTED: Final = 25
 
 
 def unsteady(agent: AgentVerdict) -> list[str]:
@@ -13,7 +17,10 @@ def unsteady(agent: AgentVerdict) -> list[str]:
         return []
     if not agent.unstable:
         return [f"replayed {agent.replays:,} times, each with another clock and chance: all alike"]
-    return [f"unstable: {_told(field)}" for field in agent.unstable]
+    told = [f"unstable: {_told(field)}" for field in agent.unstable[:_LISTED]]
+    if (more := len(agent.unstable) - _LISTED) > 0:
+        told.append(f"unstable: {count_of(more, 'more argument')}; --format json names all of them")
+    return told
 
 
 def _told(field: UnstableField) -> str:
