@@ -12,6 +12,7 @@ BENCHES: Final = (
     ("benchmarks.ledger.bench_million", ("100000", "300000"), ()),
     ("benchmarks.replay.bench_replay", (), ("--large",)),
     ("benchmarks.replay.bench_drift", (), ("--large",)),
+    ("benchmarks.mesh.bench_gate", (), ("2000",)),
 )
 """Each with what it is told by default, and with `--large`."""
 
