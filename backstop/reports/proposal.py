@@ -68,7 +68,7 @@ def config_text(
         lines += [*_agent_lines(agent), ""]
     if python or env:
         lines.append("sandbox:")
-        lines += [f"  python: {quoted(python)}"] if python else []
+        lines += [f"  python: {_path(python)}"] if python else []
         if env:
             lines += ["  env:", *(f"    {name}: {in_quotes(env[name])}" for name in sorted(env))]
         lines.append("")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -469,3 +471,29 @@ def test_the_specimens_first_version_is_declared_as_it_is_or_more_carefully(tmp_
     for name, one in agent.declarations.items():
         assert one.effect or not ours[name].effect
         assert one.identity is None or one.identity == ours[name].identity
+
+
+def on_a_terminal(root: Path, answer: bytes, *options: str) -> bytes:
+    """What `backstop init` shows on a terminal where somebody types `answer`."""
+    ours, theirs = os.openpty()
+    os.write(ours, answer)
+    command = [sys.executable, "-m", "backstop", "init", "--root", str(root), *options]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # so Linux says that nobody is there any more
+            while chunk := os.read(ours, 4096):
+                shown += chunk
+        process.wait(60)
+    os.close(ours)
+    return shown
+
+
+def test_a_person_is_asked_once_and_a_no_is_a_no(tmp_path: Path) -> None:
+    lay(tmp_path, desk("desk"))
+    shown = on_a_terminal(tmp_path, b"n\n")
+    assert shown.count(b"?") == 1
+    assert b"nothing was written" in shown
+    assert not (tmp_path / CONFIG).exists()
+    assert b"?" not in on_a_terminal(tmp_path, b"n\n", "--yes")
+    assert (tmp_path / CONFIG).exists()
