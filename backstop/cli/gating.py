@@ -113,11 +113,15 @@ def asked(
     offline: bool = False,
 ) -> ReplayRequest:
     """The request that the options of both commands make."""
+    from backstop.wiring.checkouts import base_below
+
+    below = None if base is None else base_below(base, config)
     return ReplayRequest(
         config=config,
         agent=agent,
         candidate=candidate,
-        base=base,
+        base=below or base,
+        base_is_checkout=below is not None,
         **where._asdict(),
         cassette=cassette,
         offline=offline,

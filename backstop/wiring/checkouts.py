@@ -22,6 +22,9 @@ _HISTORIES: Final = frozenset({".git", ".hg", ".svn"})
 _CREDENTIALS: Final = "gha-creds-*.json"
 """What google-github-actions/auth leaves at the top of a workspace, by another name each time."""
 
+ENTRANCES: Final = ("agent.py", "__init__.py", "root_agent.yaml")
+"""Where the framework's loader begins to read an agent's folder."""
+
 _TEXTS: Final = (
     *(".py", ".pyi", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg"),
     *(".txt", ".md", ".j2", ".jinja", ".jinja2"),
@@ -45,6 +48,19 @@ def top_of(folder: Path, *, config: str) -> Path | None:
             if (place / mark).exists():
                 return place
     return None
+
+
+def base_below(base: Path, config: Path) -> Path | None:
+    """What `config`'s own folder is in `base`, if that is where a history begins, and no agent's.
+
+    So a checkout that has no configuration yet is told from a folder of an agent.
+    """
+    head = top_of(config.parent, config=config.name)
+    if head is None or not (base / ".git").exists():
+        return None
+    if any((base / entrance).is_file() for entrance in ENTRANCES):
+        return None
+    return base / config.parent.resolve().relative_to(head)
 
 
 def left_out(top: Path, *others: Path | None) -> Callable[[str], bool]:

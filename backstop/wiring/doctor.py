@@ -26,10 +26,10 @@ from backstop.replay.escapes import findings
 from backstop.replay.harness.escapes import escapes
 from backstop.replay.harness.survey import Survey, is_guard
 from backstop.replay.wire import EscapeSeen
+from backstop.wiring.checkouts import ENTRANCES
 from backstop.wiring.plugin import Plugin
 
 _USER: Final = "backstop-doctor"
-_ENTRANCES: Final = ("agent.py", "__init__.py", "root_agent.yaml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,4 +167,4 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _is_agent(folder: Path) -> bool:
-    return any((folder / entrance).is_file() for entrance in _ENTRANCES)
+    return any((folder / entrance).is_file() for entrance in ENTRANCES)

@@ -21,8 +21,8 @@ from backstop.replay.bundle import MODULE, write_bundle
 from backstop.replay.escapes import Finding, findings, offline
 from backstop.replay.loading import NotLoaded
 from backstop.replay.loading import load as load_agent
+from backstop.wiring.checkouts import ENTRANCES
 
-_ENTRANCES: Final = ("agent.py", "__init__.py", "root_agent.yaml")
 _LIMITS: Final = Limits(silence_s=120.0, wall_s=240.0)
 
 
@@ -91,7 +91,7 @@ def _agents(asked: Asked, config: Config | None) -> Sequence[tuple[str, Path]]:
 
 
 def _below(path: Path, wanted: str | None) -> Sequence[tuple[str, Path]]:
-    if any((path / entrance).is_file() for entrance in _ENTRANCES) and wanted is None:
+    if any((path / entrance).is_file() for entrance in ENTRANCES) and wanted is None:
         return [(path.resolve().name, path)]
     found = [path / place.folder for place in find(path).places] if path.is_dir() else []
     named = [(folder.resolve().name, folder) for folder in found]

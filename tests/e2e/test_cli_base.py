@@ -68,6 +68,22 @@ def test_d5_an_agent_that_a_change_takes_out_of_the_configuration_is_missed(
     }
 
 
+def test_a_base_without_a_configuration_is_told_from_an_agents_folder_by_its_history(
+    tmp_path: Path,
+) -> None:
+    """D5: in the pull request that brings Backstop in, the base has the agent and no word of it."""
+    head = checkout(tmp_path / "head", "  fresh: {path: desk, ledger: not-yet.jsonl}\n")
+    base = tmp_path / "base"
+    for top in (head, base):
+        (top / "desk").mkdir(parents=True)
+        (top / "desk" / "agent.py").write_text(AGENT, encoding="utf-8")
+        (top / ".git").mkdir()
+    ran = gated(head, base, "--format", "json")
+    assert ran.code == 3
+    assert why(ran) == {"fresh": ("PASS", ["NEW: the base does not have this agent"])}
+    assert gated(head, base, "--allow-empty").code == 0
+
+
 def test_d5_an_agent_that_is_new_and_alone_is_no_pass(tmp_path: Path) -> None:
     """D5: NEW is neutral, so nobody decides."""
     base = checkout(tmp_path / "base", "  other: {path: .}\n")
