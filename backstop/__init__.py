@@ -20,7 +20,7 @@ if _typing.TYPE_CHECKING:
     from backstop.errors import BackstopError
     from backstop.guard.claims.capability import DidNotHappen, Happened, Unknown, keyed, probe
     from backstop.guard.effect import effect
-    from backstop.guard.results import Conflict, Failed, Held, InDoubt, Refused
+    from backstop.guard.results import Conflict, Failed, Held, InDoubt, Refused, Withheld
     from backstop.mesh.declare import depends_on, evidence, step
     from backstop.wiring.plugin import Plugin
 
@@ -40,6 +40,7 @@ __all__ = [
     "Refused",
     "Rules",
     "Unknown",
+    "Withheld",
     "canonical",
     "compare",
     "depends_on",
@@ -68,6 +69,7 @@ _HOMES: _typing.Final = {
     "Refused": "backstop.guard.results",
     "Rules": "backstop.core.keying",
     "Unknown": "backstop.guard.claims.capability",
+    "Withheld": "backstop.guard.results",
     "canonical": "backstop.core.canon",
     "compare": "backstop.core.divergence",
     "depends_on": "backstop.mesh.declare",

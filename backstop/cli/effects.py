@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -17,7 +18,7 @@ from backstop.core.lifecycle import Phase
 from backstop.errors import UsageError
 from backstop.guard.claims.resolving import SHOWN, Outcome, Word, find, may_run
 from backstop.guard.claims.resolving import resolve as decide
-from backstop.meshports import OutEffect
+from backstop.meshports import MeshStore, OutEffect
 from backstop.reports.effects import Listing, is_ambiguous, render, render_json
 from backstop.reports.escape import plain
 
@@ -34,11 +35,7 @@ def list_effects(where: Place, *, in_doubt: bool, form: Format) -> str:
         ),
         out_twice=out_twice(store.read),
         options=where.options,
-        distrusted=tuple(
-            one
-            for one in (() if in_doubt else store.out())
-            if one.trust in UNSETTLED and _may_be_out(one)
-        ),
+        distrusted=() if in_doubt else tuple(_distrusted(store)),
     )
     return render_json(listing) if form is Format.JSON else render(listing)
 
@@ -61,6 +58,14 @@ def trust(where: Place, key: str, *, keep: bool, taken_back: bool, by: str | Non
         f"{plain(claimed.tool)} {claimed.key[:SHOWN]}, run {plain(claimed.run)}: {stands}, by "
         f"{plain(who)}"
     )
+
+
+def _distrusted(store: MeshStore) -> Iterator[OutEffect]:
+    if not store.control().breaks:
+        return  # the usual case, and effects are many: they are looked at only where needed
+    for effect in store.out():
+        if effect.trust in UNSETTLED and _may_be_out(effect):
+            yield effect
 
 
 def _may_be_out(effect: OutEffect) -> bool:
