@@ -105,9 +105,9 @@ class Broker:
             nth=nth,
             model=request.model,
         )
-        if why := self._barred(request.model, usual):
-            return msgspec.structs.replace(blank, why=why)
         with self._lock:
+            if why := self._barred(request.model, usual):
+                return msgspec.structs.replace(blank, why=why)
             if (known := self._known(blank.place)) is not None:
                 return known
             if self._model is None or self._stopped:
@@ -130,7 +130,7 @@ class Broker:
     def _barred(self, model: str, usual: frozenset[str]) -> str:
         """Why this model may not be asked; empty if it may."""
         allowed = self.limits.models
-        if model not in usual and model in allowed:
+        if usual and model not in usual and model in allowed:
             self._unusual.add(model)
         if model in allowed or (not allowed and model in usual):
             return ""
