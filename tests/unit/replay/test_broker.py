@@ -142,7 +142,7 @@ def test_a_model_is_asked_if_it_is_named_or_else_if_the_base_asks_it(
 def test_a_model_that_the_base_does_not_ask_is_told_where_there_is_a_base() -> None:
     broker = Broker("clerk", Limits(models=("m",)), Model())
     asked(broker, usual=frozenset())
-    assert broker.use.unusual == ()
+    assert not broker.use.unusual
     asked(broker, nth=1, usual=frozenset({"other"}))
     assert broker.use.unusual == ("m",)
 
