@@ -11,6 +11,7 @@ from backstop.adapters.memory import MemoryStore
 from backstop.core.effectgate import Place, Precondition, Reach, Unverified
 from backstop.core.effecttrust import Act, Ruled, Trust
 from backstop.core.events import AttemptEnded, CallAnswered, CursorAdvanced, EffectClaimed
+from backstop.core.order import Order
 from backstop.core.trustbreak import Steps, TrustBreak
 from backstop.guard.calls import Call, name_call, produced
 from backstop.guard.claims.capability import downstream_key, keyed
@@ -93,6 +94,8 @@ def test_what_is_withheld_is_told_and_holds_the_cursor(till: Till, kind: str) ->
     assert [event.how for event in mesh.kinds(CallAnswered)] == ["withheld"]
     assert mesh.kinds(CursorAdvanced) == []
     assert [event.outcome for event in mesh.kinds(AttemptEnded)] == ["held"]
+    order = Order()
+    assert [wrong for event in mesh.store.read() if (wrong := order.check(event))] == []
 
 
 def test_the_action_resumes_once_its_branch_was_recovered(till: Till) -> None:
