@@ -117,6 +117,13 @@ CONSTRUCTS: Final = (
         },
         effects=2,
     ),
+    Construct(
+        name="mcp_prompt",
+        steps=["pay"],
+        models={"mcp_prompt": [_PAY, says("paid")]},
+        why="was not replayed to its end",
+        blocks=False,
+    ),
     Construct(name="openapi", steps=["pay"], models={"openapi": [_PAY, says("paid")]}),
     Construct(
         name="agent_tool",

@@ -24,6 +24,7 @@ SPARED: Final = frozenset(
     {
         "agent_tool_apart",
         "code_built_in",
+        "mcp_prompt",
         "sub_agents",
         "parallel",
         "loop",
