@@ -215,6 +215,7 @@ def _write_python(layer: Layer, source: Interpreter) -> Iterator[Path]:
         layer.file(f"usr/local/bin/{alias}", f"{start}sys.exit(main())\n".encode(), 0o755)
     home = f"usr/local/lib/{name}"
     layer.folder(f"{home}/site-packages")
+    layer.link(f"{home}/dist-packages", "site-packages")  # where Debian's own looks
     yield source.program
     for path in _files(source.library):
         inside = path.relative_to(source.library).as_posix()
