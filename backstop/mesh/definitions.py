@@ -53,6 +53,13 @@ def path_of(agent: Any) -> str:
     return "/".join(reversed(names))
 
 
+def parts_of(agent: Any) -> Iterator[Any]:
+    """The objects that an agent is made with, which its copies share."""
+    for name, value in vars(agent).items():
+        if name not in _NO_SETUP or name == "model":
+            yield from value if isinstance(value, list) else (value,)
+
+
 def agent_deps(agent: Any) -> list[Dep]:
     """What each turn of the agent is made with: its setup, its model, its callbacks' code."""
     path, found = path_of(agent), []

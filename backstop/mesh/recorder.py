@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final, ParamSpec
 
 from google.adk.plugins.base_plugin import BasePlugin
@@ -22,7 +23,7 @@ from backstop.errors import BackstopError
 from backstop.mesh.activations import activate
 from backstop.mesh.books import Books
 from backstop.mesh.declare import NOTING, Evidence
-from backstop.mesh.definitions import agent_deps, tool_deps
+from backstop.mesh.definitions import agent_deps, parts_of, path_of, tool_deps
 from backstop.mesh.noting import Noter
 from backstop.mesh.recording import Recording
 from backstop.mesh.services import RecordedArtifacts, RecordedMemory, Shelf
@@ -36,6 +37,9 @@ from backstop.mesh.trails import Trails
 _log: Final = logging.getLogger("backstop")
 
 _MARK: Final = "__backstop_sitting__"
+
+_REMEMBERED: Final = 256
+"""Agents and tools whose digests are remembered."""
 
 P = ParamSpec("P")
 
@@ -92,7 +96,7 @@ class MeshPlugin(BasePlugin):
         self._trails = Trails(books.store, books.payloads)
         self._parts = RequestDigester()
         self._digester = Digester()
-        self._behind: dict[int, tuple[Any, list[Dep]]] = {}
+        self._behind: dict[tuple[Any, ...], tuple[tuple[Any, ...], list[Dep]]] = {}
 
     # --- runs ---
 
@@ -245,9 +249,23 @@ class MeshPlugin(BasePlugin):
         SPOT.set(frame)
 
     def _made_with(self, agent: Any) -> list[Dep]:
-        known = self._behind.get(id(agent))
-        if known is None or known[0] is not agent:
-            known = self._behind[id(agent)] = (agent, agent_deps(agent))
+        # The framework runs copies of an agent, which share what it was made with.
+        held = (path_of(agent), *parts_of(agent))
+        return self._remembered((held[0], *map(id, held[1:])), held, partial(agent_deps, agent))
+
+    def _code_of(self, tool: Any) -> list[Dep]:
+        held = (tool.name, getattr(tool, "func", None) or type(tool))
+        return self._remembered((tool.name, id(held[1])), held, partial(tool_deps, tool))
+
+    def _remembered(
+        self, key: tuple[Any, ...], held: tuple[Any, ...], make: Callable[[], list[Dep]]
+    ) -> list[Dep]:
+        """Digests that cost something to make; `held` is kept, so that no id is used again."""
+        known = self._behind.get(key)
+        if known is None:
+            if len(self._behind) >= _REMEMBERED:
+                self._behind.clear()
+            known = self._behind[key] = (held, make())
         return known[1]
 
     def _policy(self, name: str) -> list[Dep]:
@@ -265,7 +283,6 @@ class MeshPlugin(BasePlugin):
         if sitting is None:
             return
         asked = sitting.asked.get(tool_context.function_call_id or "")
-        function = getattr(tool, "func", None)
         effect = not is_control(tool) and self._effects(tool, context)
         frame = None if asked is None else asked.turn.frame
         base = f"{sitting.prefix}{_node(tool_context)}/{tool.name}"
@@ -288,17 +305,10 @@ class MeshPlugin(BasePlugin):
             if frame is not None:
                 step.like(frame)
                 frame.tools.append(step)
-        for dep in (*self._code_of(tool, function), *self._policy(tool.name)):
+        for dep in (*self._code_of(tool), *self._policy(tool.name)):
             step.reads(dep)
         SPOT.set(step)
         await self._books.write(sitting.recording)
-
-    def _code_of(self, tool: Any, function: Any) -> list[Dep]:
-        behind = tool if function is None else function
-        known = self._behind.get(id(behind))
-        if known is None or known[0] is not behind:
-            known = self._behind[id(behind)] = (behind, tool_deps(tool))
-        return known[1]
 
     @looking
     async def after_tool_callback(

@@ -13,10 +13,13 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from backstop.core.checkpoint import Dep
 from backstop.mesh.spelling import ABSENT, Digester
 from backstop.mesh.spots import Open, Spot, reading
 
 _NONE: Final = object()
+_FIXED: Final = frozenset({str, bytes, int, float, bool, type(None), object})
+"""Of what cannot change where it lies; `object` is that of a key that is not there."""
 _FRAMEWORK: Final = "_adk"
 """Begins the keys of the framework's own, which say nothing of what is done."""
 
@@ -55,6 +58,8 @@ class Keys:
     """Keys that were read or written in this run: what they hold is what somebody in it saw."""
     committing: dict[str, Any] = field(default_factory=dict)
     """What an event is about to write, whose writers are known."""
+    _told: dict[Any, tuple[dict[Dep, None], Written | None, Any]] = field(default_factory=dict)
+    """By key, where its last reading stands, and of what."""
 
     def nested(self) -> Keys:
         """For the session of a run inside of this one, which begins with the same state."""
@@ -70,8 +75,17 @@ class Keys:
         spot = self.reader()
         if spot is None or str(key).startswith(_FRAMEWORK):
             return
-        found = ABSENT if value is _NONE else self.records.digester.of(value)
         written = self.written.get(key)
+        told = self._told.get(key)
+        if (
+            told is not None
+            and told[0] is spot.deps
+            and told[1] is written
+            and told[2] is value
+            and type(value) in _FIXED
+        ):
+            return  # an instruction that names a key twice reads it twice
+        found = ABSENT if value is _NONE else self.records.digester.of(value)
         if written is None or (written.digest != found and key not in self.seen):
             held = {} if value is _NONE else {"value": deepcopy(value)}
             step = self.observe(key, {"state": {key: {"digest": found, **held}}})
@@ -84,6 +98,7 @@ class Keys:
             spot.wild = True
         for maker in written.by:
             self.records.reads(spot, maker)
+        self._told[key] = (spot.deps, written, value)
 
     def read_names(self, names: Iterable[str]) -> None:
         """All of it is read: what would be there, had a step written another key, is unknown."""

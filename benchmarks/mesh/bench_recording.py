@@ -98,7 +98,7 @@ async def _session(plugins: list[BasePlugin], turns: int, thinks_s: float) -> tu
     agent = LlmAgent(
         name="desk",
         model=Model(thinks_s=thinks_s),
-        instruction="You answer for the warehouse of {region}. " * 10,
+        instruction="You answer for the warehouse of {region}. " + "Be brief and polite. " * 20,
         tools=[stock],
         output_key="answer",
     )
