@@ -93,7 +93,7 @@ def recover(verdicts: Verdicts, rerun: Rerun, *, limit: int) -> Recovered:
     spent: dict[str, Usage] = {}
     stopped = ""
     for step in begun.rerun:
-        if not _is_ready(verdicts, step):
+        if not is_ready(verdicts, step):
             continue
         if len(executed) == limit:
             stopped = f"{limit} steps were run, and {step} is still to be run"
@@ -112,7 +112,7 @@ def recover(verdicts: Verdicts, rerun: Rerun, *, limit: int) -> Recovered:
     return Recovered(plan=begun, executed=tuple(executed), spent=spent, stopped=stopped)
 
 
-def _is_ready(verdicts: Verdicts, step: str) -> bool:
+def is_ready(verdicts: Verdicts, step: str) -> bool:
     """Is the step still to be run, and can it be: are all its inputs VERIFIED?"""
     if verdicts[step].badness is not Badness.REPAIRABLE:
         return False
