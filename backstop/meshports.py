@@ -42,6 +42,14 @@ class TrustKeeper(Protocol):
         ...
 
 
+class Recovering(Protocol):
+    """Tells who recovers a run."""
+
+    def recovering(self, run: str) -> Lease | None:
+        """The lease on a run that is in force; None if nobody recovers it, or it has lapsed."""
+        ...
+
+
 class Recoveries(Protocol):
     """Sees to it that a run is recovered by one worker at a time."""
 
@@ -86,5 +94,5 @@ class Undoer(Protocol):
         ...
 
 
-class MeshStore(Store, TrustKeeper, Recoveries, Protocol):
+class MeshStore(Store, TrustKeeper, Recovering, Recoveries, Protocol):
     """All that an adapter of a store offers, the mesh's part included."""

@@ -158,6 +158,13 @@ def leasing(
     return Leased(holder=holder, fence=known.fence + 1, until_s=now + lease_s)
 
 
+def in_force(known: Leased, run: str, *, now: float) -> Lease | None:
+    """The lease on a run, if it is held and has not lapsed."""
+    if not known.holder or now >= known.until_s:
+        return None
+    return Lease(run=run, holder=known.holder, fence=known.fence)
+
+
 def released(known: Leased, lease: Lease) -> Leased | None:
     """The recovery after it was given back; None if it is another's by now."""
     if known.fence != lease.fence:

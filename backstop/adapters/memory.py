@@ -16,6 +16,7 @@ from backstop.adapters.gating import (
     claimed_override,
     event_of_break,
     gated_ruling,
+    in_force,
     leasing,
     released,
     ruled_upon,
@@ -269,6 +270,12 @@ class MemoryStore:
                 return after
             self._leases[run] = after
             return Lease(run=run, holder=holder, fence=after.fence)
+
+    def recovering(self, run: str) -> Lease | None:
+        """The lease on a run that is in force."""
+        with self._lock:
+            now = max(self._seconds(), self._latest.timestamp())
+            return in_force(self._leases.get(run, Leased()), run, now=now)
 
     def rule(self, ruled: Sequence[Ruled], *, lease: Lease | None) -> None:
         """Say what becomes of effects in which trust broke: of all of them, or of none."""

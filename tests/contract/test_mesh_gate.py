@@ -537,3 +537,15 @@ def test_a_recovery_is_gone_on_with_given_back_and_taken_anew(bench: Bench) -> N
     assert again.fence == 2
     bench.store.release(again)
     assert leased(bench.store, "worker-2").fence == 3
+
+
+def test_who_recovers_a_run_is_told_while_they_hold_it(bench: Bench) -> None:
+    assert bench.store.recovering("r1") is None
+    lease = leased(bench.store)
+    assert bench.store.recovering("r1") == lease
+    assert bench.store.recovering("r2") is None
+    bench.store.release(lease)
+    assert bench.store.recovering("r1") is None
+    leased(bench.store)
+    bench.wait(60)
+    assert bench.store.recovering("r1") is None

@@ -8,7 +8,7 @@ from typing import Final
 
 from backstop.adapters.firestore.messages import Document, Write
 from backstop.adapters.firestore.wire import Database, Lost
-from backstop.adapters.gating import Leased, leasing, released
+from backstop.adapters.gating import Leased, in_force, leasing, released
 from backstop.core.effectgate import Lease
 from backstop.ports import Held
 
@@ -48,6 +48,11 @@ class Leases:
                 return after
             if self._wrote(run, found, after, lease_s):
                 return Lease(run=run, holder=holder, fence=after.fence)
+
+    def recovering(self, run: str) -> Lease | None:
+        """The lease on a run that is in force."""
+        (found,) = self._database.get([self.path(run)], self._database.patience())
+        return None if found is None else in_force(_leased(found), run, now=found.read / _SECOND)
 
     def release(self, lease: Lease) -> None:
         """Give the right back; one that was taken over is not ours to give."""

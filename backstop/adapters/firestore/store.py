@@ -298,6 +298,10 @@ class FirestoreStore:
         """Take the right to recover a run, or go on with the one `held`."""
         return self._mesh.leases.take(run, holder, lease_s=lease_s, held=held)
 
+    def recovering(self, run: str) -> Lease | None:
+        """The lease on a run that is in force."""
+        return self._mesh.leases.recovering(run)
+
     def rule(self, ruled: Sequence[Ruled], *, lease: Lease | None) -> None:
         """Say what becomes of effects in which trust broke."""
         self._mesh.rule(ruled, lease=lease)

@@ -23,6 +23,7 @@ from backstop.adapters.gating import (
     claimed_override,
     event_of_break,
     gated_ruling,
+    in_force,
     leasing,
     released,
     ruled_upon,
@@ -174,6 +175,15 @@ class Mesh:
             return Lease(run=run, holder=holder, fence=after.fence)
 
         return self._write(act)
+
+    def recovering(self, run: str) -> Lease | None:
+        """The lease on a run that is in force."""
+
+        def told(db: sqlite3.Connection) -> Lease | None:
+            now = max(seconds(self._stamps.now()), seconds(self._state(db).seen))
+            return in_force(self._leased(db, run), run, now=now)
+
+        return self._read(told, None)
 
     def rule(self, ruled: Sequence[Ruled], *, lease: Lease | None) -> None:
         """Say what becomes of effects in which trust broke."""

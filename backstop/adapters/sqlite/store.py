@@ -178,6 +178,10 @@ class SqliteStore:
         """Take the right to recover a run, or go on with the one `held`."""
         return self._mesh.lease(run, holder, lease_s=lease_s, held=held)
 
+    def recovering(self, run: str) -> Lease | None:
+        """The lease on a run that is in force."""
+        return self._mesh.recovering(run)
+
     def rule(self, ruled: Sequence[Ruled], *, lease: Lease | None) -> None:
         """Say what becomes of effects in which trust broke."""
         self._mesh.rule(ruled, lease=lease)
