@@ -28,6 +28,8 @@ from backstop.errors import SandboxError
 
 _LOOK_S: Final = 0.2
 _MEASURE_S: Final = 4.0
+_UNMEASURED: Final = 24
+"""So often in a row nothing could be counted, before it is ended unseen."""
 _TELL_S: Final = 2.0
 _MOST_SAID: Final = 128 << 10
 _PATH: Final = re.compile(r"/[A-Za-z0-9._/+-]{1,200}", re.ASCII)
@@ -134,6 +136,7 @@ def _awaited(
 ) -> Mapping[str, object]:
     """The state in which the container ended. Raises `SandboxError` where it has to be ended."""
     measure = tell = monotonic()
+    unmeasured = 0
     while True:
         state: Mapping[str, object] = client.api.inspect_container(made)["State"]
         now = monotonic()
@@ -149,7 +152,10 @@ def _awaited(
             )
         if now - measure > _MEASURE_S:
             measure = now
-            _measured(client, made, recipe, subject=subject)
+            written = _written(client, made)
+            unmeasured = 0 if written is not None else unmeasured + 1
+            if (written or 0) > recipe.disk or unmeasured > _UNMEASURED:
+                raise _too_much(subject, recipe)
         if now - tell > _TELL_S:
             tell = now
             last = file_of(client, made, str(WORKPLACE / "now"), most=200) or b""
@@ -157,15 +163,27 @@ def _awaited(
         time.sleep(_LOOK_S)
 
 
-def _measured(client: docker.DockerClient, made: str, recipe: Recipe, *, subject: str) -> None:
-    """Raises `SandboxError` where more was written than allowed: no daemon bounds that itself."""
-    for found in client.api.containers(filters={"id": made}, size=True):
-        if found.get("SizeRw", 0) > recipe.disk:
-            raise SandboxError(
-                f"{subject}: more than {recipe.disk >> 30} GiB were written and it was ended; "
-                "install less",
-                slug="disk-full",
-            )
+def _written(client: docker.DockerClient, made: str) -> int | None:
+    """Bytes that the container has written: no daemon bounds that itself.
+
+    None where a file went away under podman's count, which then counts nothing.
+    """
+    try:
+        found = client.api.containers(filters={"id": made}, size=True)
+    except APIError as error:
+        if "no such file or directory" not in str(error):
+            raise
+        return None
+    written: int = sum(one.get("SizeRw", 0) for one in found)
+    return written
+
+
+def _too_much(subject: str, recipe: Recipe) -> SandboxError:
+    return SandboxError(
+        f"{subject}: more than {recipe.disk >> 30} GiB were written, or nobody could count them, "
+        "and it was ended; install less",
+        slug="disk-full",
+    )
 
 
 def _failure(
