@@ -9,6 +9,7 @@ import typer
 
 from backstop.cli.accepting import baseline, waive
 from backstop.cli.ledger import ledger
+from backstop.cli.mesh import mesh
 from backstop.cli.options import (
     CONFIG_FILE,
     AgentName,
@@ -49,6 +50,7 @@ app.add_typer(ledger, name="ledger")
 app.add_typer(effects, name="effects")
 app.add_typer(canon, name="canon")
 app.add_typer(baseline, name="baseline")
+app.add_typer(mesh, name="mesh")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  # the shape of a Typer callback

@@ -19,6 +19,7 @@ from backstop.core.events import EffectClaimed
 from backstop.core.meshlog import MeshLog, RunLog
 from backstop.core.shapes import fits
 from backstop.core.trust import Checker, Reason, State
+from backstop.core.trustbreak import Producer
 from backstop.core.trustgraph import TrustGraph
 from backstop.core.trustverdicts import Verdicts
 from backstop.mesh.spots import Open, current
@@ -77,7 +78,10 @@ def look(store: MeshStore, mind: Mind, run: str) -> Seen:
     The control state is read first: what breaks later makes the epoch a stale one.
     """
     control = store.control()
-    alone = all(one.run == run for one in control.breaks)
+    # Places that a break names, and those of breaks of other runs, are places in the whole ledger.
+    alone = all(
+        one.run == run and not isinstance(one.broken.selector, Producer) for one in control.breaks
+    )
     whole = MeshLog.of(store.read(run if alone else None))
     return seen_in(whole, mind, run, control)
 

@@ -5,8 +5,10 @@ What each step says follows from what it read, so that whoever runs it again get
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,9 +19,10 @@ from backstop.core.canon import canonical, digest
 from backstop.core.checkpoint import Checkpoint, Dep, DepKind, StepKind, Usage
 from backstop.core.declaration import Namespace
 from backstop.core.effectgate import Unverified
-from backstop.core.events import Checkpointed, EffectClaimed, EffectCommitted
+from backstop.core.events import Checkpointed, EffectClaimed, EffectCommitted, RunOpened
 from backstop.guard.claims.undoing import Undos
 from backstop.guard.effect import Declared
+from backstop.mesh.books import Payloads
 from backstop.mesh.judging import MeshJudge, Mind, look
 from backstop.mesh.recovering import Coordinator, Point, Recovery
 from backstop.mesh.spots import SPOT, Open
@@ -42,6 +45,8 @@ READS: Final[Mapping[str, tuple[StepKind, tuple[str, ...]]]] = {
 ACTION: Final = "s0/orchestrator#0/publish"
 TOKENS: Final = {"scout": 423, "statistician": 402, "skeptic": 468, "orchestrator": 488}
 RULE: Final = "publishing"
+P1: Final = digest("p1")
+C1: Final = digest("c1")
 CODE: Final = (DepKind.CODE, "tool:publish")
 
 
@@ -60,10 +65,10 @@ class Fleet:
 
     store: MeshStore
     clock: Clock
-    payloads: MemoryPayloads = field(default_factory=MemoryPayloads)
+    payloads: Payloads = field(default_factory=MemoryPayloads)
     history: str = "h1"
     says: dict[str, object] = field(default_factory=dict)
-    rules: dict[str, Rule] = field(default_factory=lambda: {RULE: Rule(digest="p1")})
+    rules: dict[str, Rule] = field(default_factory=lambda: {RULE: Rule(digest=P1)})
     shapes: dict[str, dict[str, object]] = field(default_factory=dict)
     revoked: frozenset[str] = frozenset()
     ran: list[str] = field(default_factory=list)
@@ -77,7 +82,7 @@ class Fleet:
     def mind(self) -> Mind:
         anchors = Anchors(
             producers=frozenset({"recorder"}),
-            pins={CODE: "c1"},
+            pins={CODE: C1},
             rules=self.rules,
             revoked=self.revoked,
             shapes=self.shapes,
@@ -86,6 +91,7 @@ class Fleet:
 
     def begins(self, *, act: bool = True) -> None:
         """The run goes well, and its action goes out."""
+        self.store.append(RunOpened(run=RUN, at=""))
         for step in READS:
             self.makes(step)
         if act:
@@ -142,6 +148,24 @@ class Fleet:
         graph = look(self.store, self.mind, RUN).graph
         return {step: graph[step].output for step in graph}
 
+    def anchors(self, folder: Path) -> Path:
+        """The anchors as a file, beside the folder of what steps left."""
+        file = folder / "backstop-mesh.yaml"
+        told = {
+            "version": 1,
+            "payloads": "payloads",
+            "producers": ["recorder"],
+            "pins": {"code": {CODE[1]: C1}},
+            "rules": {
+                name: {"digest": rule.digest, "loosens": sorted(rule.loosens)}
+                for name, rule in self.rules.items()
+            },
+            "outputs": self.shapes,
+            "revoked": sorted(self.revoked),
+        }
+        file.write_text(json.dumps(told), encoding="utf-8")
+        return file
+
     def states(self) -> dict[str, str]:
         """The first letter of each step's state, by the name of who made it."""
         verdicts = look(self.store, self.mind, RUN).verdicts
@@ -154,7 +178,7 @@ class Fleet:
     def acts(self) -> bool:
         """Ask for the action through the gate; whether it is out, by this call or an earlier."""
         read = Dep(DepKind.UPSTREAM, "s0/orchestrator#0", self.outputs()["s0/orchestrator#0"])
-        code = Dep(*CODE, "c1")
+        code = Dep(*CODE, C1)
         spot = Open(
             id=ACTION, kind=StepKind.EFFECT, agent="orchestrator", deps={read: None, code: None}
         )

@@ -29,7 +29,7 @@ from backstop.meshports import MeshStore
 from backstop.ports import Held
 from tests.contract.bench import SteppingClock, header
 from tests.contract.meshed import trusts
-from tests.e2e.mesh.fleet import ACTION, RULE, RUN, Fleet
+from tests.e2e.mesh.fleet import ACTION, P1, RULE, RUN, Fleet
 
 
 @pytest.fixture
@@ -163,9 +163,9 @@ def test_a_cached_malformed_output_is_never_served_again(fleet: Fleet) -> None:
 
 def test_a_stricter_rule_holds_at_once_and_a_looser_one_for_new_runs_only(fleet: Fleet) -> None:
     fleet.begins(act=False)
-    fleet.rules = {RULE: Rule(digest="p2", loosens=frozenset({"p1"}))}
+    fleet.rules = {RULE: Rule(digest=digest("p2"), loosens=frozenset({P1}))}
     assert set(fleet.states().values()) == {"V"}
-    fleet.rules = {RULE: Rule(digest="p3")}
+    fleet.rules = {RULE: Rule(digest=digest("p3"))}
     assert fleet.states()["scout"] == "I"
     assert not fleet.acts()
     assert recovers(fleet).stopped == ""
