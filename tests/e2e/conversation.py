@@ -129,6 +129,8 @@ class Driver:
                 heard.escapes.append(said)
             case wire.Fault():
                 heard.faults.append(said)
+            case wire.ModelGiven():
+                raise AssertionError("nobody asked for a whole request")
         return []
 
     def _reply(self, said: wire.IntentAsked) -> wire.IntentReply:

@@ -67,7 +67,7 @@ def test_d7_it_is_noted_where_a_run_reached_it_or_the_base_has_it(
     """D7: behind the walls every attempt is named by itself; an old branch is no change."""
     [found] = said(CALL, base=base, reached=reached)
     assert not found.counts
-    assert ("and no run reached it" in found.told) is not reached
+    assert ("and no run reached it" in found.told) is (not reached)
 
 
 def test_d7_a_tools_body_is_never_reached() -> None:
