@@ -29,7 +29,7 @@ from backstop.wiring import mesh
 
 DONE: Final = 0
 TO_DO: Final = 1
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_DIGEST: Final = re.compile(r"[0-9a-f]{32}([0-9a-f]{32})?", re.ASCII)
 _RANGE: Final = re.compile(r"([0-9]{1,15})\.\.([0-9]{1,15})", re.ASCII)
 
 Told: TypeAlias = tuple[str, int]

@@ -19,7 +19,7 @@ from backstop.core.shapes import faults
 FILE: Final = "backstop-mesh.yaml"
 """Its usual name."""
 
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}([0-9a-f]{32})?$")]
 
 
 class _Model(BaseModel):

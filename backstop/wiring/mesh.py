@@ -28,7 +28,8 @@ from backstop.core.meshlog import MeshLog
 from backstop.core.trustbreak import Selector, Steps, TrustBreak
 from backstop.errors import BackstopError, UsageError
 from backstop.guard.claims.undoing import Undos
-from backstop.mesh.judging import Mind, Seen, seen_in
+from backstop.guard.effect import declarations
+from backstop.mesh.judging import MeshJudge, Mind, Seen, seen_in
 from backstop.mesh.recovering import Coordinator, Point, Recovery, Rerunner
 from backstop.mesh.standing import reach_of
 from backstop.meshports import MeshStore, OutEffect
@@ -36,6 +37,16 @@ from backstop.ports import Clock, Held
 from backstop.wiring.signing import check_signed
 
 LEASE_S: Final = 60.0
+
+
+def judge_in(store: MeshStore, anchors: Path) -> MeshJudge:
+    """Who judges effects before they are claimed, by anchors in a file. Raises `ConfigError`."""
+    mind, _ = mind_of(anchors)
+    return MeshJudge(store, mind, undo_of=_undo_of)
+
+
+def _undo_of(tool: str) -> str:
+    return next((one.undo_name for one in declarations() if one.tool == tool), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,8 @@ class Plugin(SessionPlugin):
     `config` is the configuration's file; left out, ``BACKSTOP_CONFIG`` or the nearest
     ``backstop.yaml`` upwards from the working directory. `agent`, `store` (a URL) and `mode`
     (``guard``, or ``observe``: refuse nothing, and record what would have been) stand for
-    ``BACKSTOP_AGENT``, ``BACKSTOP_STORE`` and ``BACKSTOP_MODE``. Never raises.
+    ``BACKSTOP_AGENT``, ``BACKSTOP_STORE`` and ``BACKSTOP_MODE``. `mesh` (for ``BACKSTOP_MESH``) is
+    a file of anchors: with it no effect goes out whose step is not VERIFIED. Never raises.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Plugin(SessionPlugin):
         agent: str | None = None,
         store: str | None = None,
         mode: str | None = None,
+        mesh: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(name)
         self._stations: dict[str, Station] = {}
@@ -79,6 +81,7 @@ class Plugin(SessionPlugin):
                 config=said.config if config is None else Path(config),
                 agent=agent or said.agent,
                 store=store or said.store,
+                mesh=said.mesh if mesh is None else Path(mesh),
             )
             self._config = configuration(self._settings, start=Path.cwd())
         except Exception as error:  # noqa: BLE001 - a server would start without the guard

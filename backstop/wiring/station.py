@@ -33,6 +33,7 @@ from backstop.guard.plugin.spans import ids
 from backstop.guard.plugin.station import Station
 from backstop.ports import Store
 from backstop.replay.harness.survey import Survey
+from backstop.wiring.mesh import judge_in
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.safeties import vouched_for
 from backstop.wiring.stores import open_store
@@ -41,6 +42,7 @@ CONFIG: Final = "BACKSTOP_CONFIG"
 AGENT: Final = "BACKSTOP_AGENT"
 STORE: Final = "BACKSTOP_STORE"
 MODE: Final = "BACKSTOP_MODE"
+MESH: Final = "BACKSTOP_MESH"
 
 _MODES: Final = {"": None, "guard": False, "observe": True}
 _CONTAINERS: Final = frozenset({"AgentTool", "GoogleSearchAgentTool", "NodeTool"})
@@ -48,12 +50,16 @@ _CONTAINERS: Final = frozenset({"AgentTool", "GoogleSearchAgentTool", "NodeTool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where the guard of a process finds its word; None and empty where nothing is said."""
+    """Where the guard of a process finds its word; None and empty where nothing is said.
+
+    `mesh` is the file of the anchors by which effects are judged before they are claimed.
+    """
 
     config: Path | None = None
     agent: str | None = None
     store: str | None = None
     observing: bool | None = None
+    mesh: Path | None = None
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
@@ -67,6 +73,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         agent=environment.get(AGENT) or None,
         store=environment.get(STORE) or None,
         observing=is_observing(environment.get(MODE, "")),
+        mesh=Path(mesh) if (mesh := environment.get(MESH)) else None,
     )
 
 
@@ -169,6 +176,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
         unsaid=NO_SAFETY,
         observing=observing,
         learner=_Learner(url=url, header=header, store=store, known=known, tools=tools),
+        judge=None if settings.mesh is None else judge_in(store, settings.mesh),
     )
 
 
