@@ -104,7 +104,7 @@ def ruling(
         case Phase.FAILED:
             return Refused(error=_error(record))
         case Phase.IN_DOUBT:
-            return _in_doubt(record, intent, owner(), now)
+            return _left_in_doubt(record, intent, owner(), now)
         case Phase.EXECUTING:
             return _executing(record, owner(), now)
         case Phase.REOPENED if not _is_recognised(record, intent, now):
@@ -203,6 +203,18 @@ def _error(record: Record) -> Failure:
             return Failure(type="Resolved", message=reason)
         case _:
             return _UNKNOWN_FAILURE
+
+
+def _left_in_doubt(
+    record: Record, intent: EffectClaimed, owner: Liveness, now: Callable[[], float]
+) -> InDoubt | Doubtful:
+    # A body that outlived its call may have acted until its owner ended, which is seen only
+    # now: whoever waits for the effect to show waits from here on.
+    said = record.settled
+    if isinstance(said, EffectInDoubt) and said.running and owner is Liveness.GONE:
+        why = f"{said.reason}; its body may have gone on, until {record.claimed.owner} was gone"
+        return _doubtful(record, why)
+    return _in_doubt(record, intent, owner, now)
 
 
 def _in_doubt(

@@ -78,6 +78,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Move], Phase]] = {
     (Phase.EXECUTING, Move.FAIL): Phase.FAILED,
     (Phase.EXECUTING, Move.FAIL_FOR_NOW): Phase.RETRYABLE,
     (Phase.EXECUTING, Move.DOUBT): Phase.IN_DOUBT,
+    (Phase.IN_DOUBT, Move.DOUBT): Phase.IN_DOUBT,  # its body went on, until its owner was gone
     (Phase.IN_DOUBT, Move.COMMIT): Phase.COMMITTED,  # the late owner, or a probe, knows
     (Phase.IN_DOUBT, Move.RESOLVE_COMMITTED): Phase.COMMITTED,
     (Phase.IN_DOUBT, Move.RESOLVE_FAILED): Phase.FAILED,

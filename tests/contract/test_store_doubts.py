@@ -62,6 +62,24 @@ def test_a_cancelled_owner_is_not_gone_while_it_lives(bench: Bench) -> None:
     assert in_doubt(bench).gone
 
 
+def test_what_a_cancelled_owner_left_behind_has_time_to_show_from_when_it_is_gone(
+    bench: Bench,
+) -> None:
+    """Until then its body may have acted, so an age from the cancellation would be too old."""
+    claim = granted(bench.store, pay("alice", capability="probe", settle_s=300))
+    bench.store.settle(doubted(claim, running=True), claim=claim)
+    bench.wait(1000)
+    alive = in_doubt(bench)
+    assert not alive.gone
+    assert alive.age_s >= 1000
+    bench.kill("alice")
+    assert in_doubt(bench).age_s < 300
+    bench.wait(400)
+    left = in_doubt(bench)
+    assert left.gone
+    assert 400 <= left.age_s < 700
+
+
 def test_where_an_owner_cannot_be_seen_its_lease_decides(bench: Bench) -> None:
     granted(bench.store, pay("alice", lease_s=60))
     bench.hide("alice")

@@ -27,7 +27,7 @@ from backstop.core.events import (
 )
 from backstop.core.lifecycle import Lives, Phase, decided
 from backstop.errors import BackstopError
-from backstop.ports import InDoubt, Recorded, Refused, Standing
+from backstop.ports import Held, InDoubt, Recorded, Refused, Standing
 from tests.property.guarding import (
     AFTER,
     BEFORE,
@@ -321,3 +321,38 @@ TestKeyed = Keyed.TestCase
 TestNoCapability.settings = TestProbed.settings = TestKeyed.settings = settings(
     stateful_step_count=30
 )
+
+
+def test_a_lookup_is_not_believed_before_a_body_that_outlived_its_call_had_time_to_show() -> None:
+    """Cancelled at 0 s, acts at 30 s, gone at 30 s: the settle time begins there, not at 0 s."""
+    world = World()
+    first = world.start("probe", "acme", None)
+    world.cancel(first)
+    world.watch.time += timedelta(seconds=SETTLE_S)
+    world.act(first)
+    world.gone.add(first.owner)
+    assert isinstance(asked_again(world).answer, InDoubt | Held)
+    world.watch.time += timedelta(seconds=SETTLE_S)
+    assert isinstance(asked_again(world).answer, Recorded)
+    assert world.times("probe-acme") == 1
+
+
+def test_a_lookup_is_believed_once_a_body_that_outlived_its_call_would_have_shown() -> None:
+    """The control: nothing went out, so it does, once the settle time after the end is over."""
+    world = World()
+    first = world.start("probe", "acme", None)
+    world.cancel(first)
+    world.gone.add(first.owner)
+    assert isinstance(asked_again(world).answer, InDoubt | Held)
+    assert world.times("probe-acme") == 0
+    world.watch.time += timedelta(seconds=SETTLE_S)
+    assert isinstance(asked_again(world).answer, Recorded)
+    assert world.times("probe-acme") == 1
+
+
+def asked_again(world: World) -> Worker:
+    """The effect is asked for once more, and what that leads to runs through."""
+    worker = world.start("probe", "acme", None)
+    while worker.at:
+        world.step(worker)
+    return worker

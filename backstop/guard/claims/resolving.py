@@ -68,9 +68,11 @@ def find(custody: Custody, key: str) -> Standing:
 def resolve(store: Store, key: str, word: Word) -> Standing:
     """Put a person's word on record; how the effect stands then. `key` may be the beginning of one.
 
-    An effect whose owner is gone is put in doubt first. Raises `BackstopError`:
-    ``effect-unknown``, ``effect-ambiguous``, ``effect-running``, ``effect-not-in-doubt``, and
-    for a retry ``effect-owner`` and ``effect-settling``; or what the store raises.
+    An effect whose owner is gone is put in doubt first; before a retry of one whose body
+    outlived its call, it is noted that the owner is gone, also if that refuses. Raises
+    `BackstopError`: ``effect-unknown``, ``effect-ambiguous``, ``effect-running``,
+    ``effect-not-in-doubt``, and for a retry ``effect-owner`` and ``effect-settling``; or what
+    the store raises.
     """
     standing = find(store, key)
     if standing.phase is Phase.EXECUTING:
@@ -84,6 +86,9 @@ def resolve(store: Store, key: str, word: Word) -> Standing:
     if standing.phase is not Phase.IN_DOUBT:
         raise _not_in_doubt(standing)
     if word.to == "reopened" and not word.force:
+        if _has_ended(standing):
+            _put_in_doubt(store, standing, word.by)
+            standing = find(store, standing.claimed.key)
         _check_over(standing)
     store.settle(
         EffectResolved(
@@ -106,6 +111,13 @@ def may_run(standing: Standing) -> bool:
     # Who settled its own doubt has given up, unless it was cancelled and its body goes on.
     gave_up = isinstance(doubt, EffectInDoubt) and not doubt.running
     return standing.owner is Liveness.UNKNOWN or (standing.owner is Liveness.ALIVE and not gave_up)
+
+
+def _has_ended(standing: Standing) -> bool:
+    """Whether a body that outlived its call is over, and nobody has noted since when."""
+    doubt = standing.settled
+    outlived = isinstance(doubt, EffectInDoubt) and doubt.running
+    return outlived and standing.owner is Liveness.GONE
 
 
 def _put_in_doubt(store: Store, standing: Standing, by: str) -> None:

@@ -248,7 +248,6 @@ def test_a_clock_that_jumps_back_makes_nothing_older() -> None:
     [
         (Liveness.ALIVE, False, True),  # it said so itself: its body is over
         (Liveness.ALIVE, True, False),  # cancelled: its body may go on without it
-        (Liveness.GONE, True, True),
         (Liveness.GONE, False, True),
         (Liveness.UNKNOWN, False, False),
         (Liveness.UNKNOWN, True, False),
@@ -260,6 +259,16 @@ def test_who_ran_it_is_gone_only_where_that_is_proven(
     answer = ruled(doubtful(running=running), pay("bob"), owner=owner)
     assert isinstance(answer, InDoubt)
     assert answer.gone is gone
+
+
+def test_a_body_that_outlived_its_call_is_in_doubt_anew_once_its_owner_is_seen_to_be_gone() -> None:
+    answer = ruled(doubtful(running=True), pay("bob"), owner=Liveness.GONE)
+    assert isinstance(answer, Doubtful)
+    assert (answer.event.fence, answer.event.running) == (1, False)
+    assert answer.event.reason.startswith("timeout; its body may have gone on, until ")
+    again = ruled(answer.record, pay("bob"), owner=Liveness.GONE)
+    assert isinstance(again, InDoubt)
+    assert again.gone
 
 
 def committed_twice(second: EffectClaimed) -> Record:

@@ -80,7 +80,9 @@ def test_i4_a_cursor_passes_only_what_is_decided() -> None:
 
 def test_i5_nothing_but_a_person_leads_from_doubt_to_another_execution() -> None:
     """I5: out of doubt lead the late owner's commit and a resolution; a claim does not."""
-    out = {move for phase, move in TRANSITIONS if phase is Phase.IN_DOUBT}
+    doubts = {move: to for (phase, move), to in TRANSITIONS.items() if phase is Phase.IN_DOUBT}
+    out = {move for move, to in doubts.items() if to is not Phase.IN_DOUBT}
+    assert doubts.keys() - out == {Move.DOUBT}
     assert out == {Move.COMMIT, Move.RESOLVE_COMMITTED, Move.RESOLVE_FAILED, Move.REOPEN}
     claimable = {phase for phase, move in TRANSITIONS if move is Move.CLAIM}
     assert Phase.IN_DOUBT not in claimable

@@ -132,11 +132,16 @@ def test_i5_without_a_declared_time_a_retry_waits_thirty_seconds(world: World) -
 def test_i5_a_call_that_was_only_cancelled_is_not_made_again_while_its_owner_lives(
     world: World,
 ) -> None:
-    """I5: a REOPEN must know whether the owner is alive."""
+    """I5: a REOPEN must know whether the owner is alive, and wait from when it was not."""
     world.doubt(running=True)
     world.wait(3600)
     assert "alice is alive" in world.refused("effect-owner", "ab", AGAIN)
     world.dead.add("alice")
+    with pytest.raises(BackstopError, match="for 30 s yet"):
+        resolve(world.store, "ab", AGAIN)  # refused, and the end of the owner is noted
+    world.wait(29)
+    assert "for 1 s yet" in world.refused("effect-settling", "ab", AGAIN)
+    world.wait(1)
     assert resolve(world.store, "ab", AGAIN).phase is Phase.REOPENED
 
 
