@@ -21,7 +21,7 @@ from backstop.core.trustbreak import Inputs, Producer, Selector, Steps
 from backstop.errors import UsageError
 from backstop.mesh.accounts import account
 from backstop.mesh.judging import Seen
-from backstop.mesh.recovering import Point
+from backstop.mesh.recovering import Point, Recovery
 from backstop.ports import Held
 from backstop.reports import mesh as report
 from backstop.reports.escape import plain
@@ -172,17 +172,11 @@ def apply(
     place = where.place()
     rerunner = None if named is None else mesh.rerunner_of(named)
     looked, _ = where.look()
-    store = place.open()
     mind, _ = mesh.mind_of(where.anchors)
-    lines: list[str] = []
-    documents: list[object] = []
-    code = DONE
-    for run, seen in looked.runs.items():
-        if _run(seen, looked).clean and not any(
-            one.standing.claimed.run == run for one in looked.distrusted
-        ):
-            continue
-        done = mesh.apply(
+    store = place.open()
+    due = [run for run in looked.runs if _is_due(run, looked)]
+    ended = {
+        run: mesh.apply(
             store,
             mind,
             run,
@@ -191,20 +185,39 @@ def apply(
             bound=bound,
             watch=_telling(tell),
         )
-        if isinstance(done, Held):
-            lines.append(f"run {plain(run)}: {plain(done.owner)} recovers it; try again later")
-            documents.append({"run": run, "held_by": done.owner})
-            code = TO_DO
-            continue
-        settled = [(one.tool, one.key, one.fate.value, one.note) for one in done.settled]
-        lines.append(report.recovered(run, done.receipt, settled=settled, stopped=done.stopped))
-        documents.append(
-            report.recovered_document(run, done.receipt, settled=settled, stopped=done.stopped)
-        )
-        code = TO_DO if done.stopped else code
+        for run in due
+    }
+    left = any(isinstance(done, Held) or done.stopped for done in ended.values())
     if form is Format.JSON:
-        return report.document({"schema": report.SCHEMA, "recovered": documents}), code
-    return "\n\n".join(lines) or "nothing to do", code
+        documents = [_ended_document(run, done) for run, done in ended.items()]
+        text = report.document({"schema": report.SCHEMA, "recovered": documents})
+    else:
+        told = [_ended(run, done) for run, done in ended.items()]
+        text = "\n\n".join(told) or "nothing to do"
+    return text, TO_DO if left else DONE
+
+
+def _is_due(run: str, looked: mesh.Looked) -> bool:
+    effects = any(one.standing.claimed.run == run for one in looked.distrusted)
+    return effects or not _run(looked.runs[run], looked).clean
+
+
+def _ended(run: str, done: Recovery | Held) -> str:
+    if isinstance(done, Held):
+        return f"run {plain(run)}: {plain(done.owner)} recovers it; try again later"
+    return report.recovered(run, done.receipt, settled=_settled(done), stopped=done.stopped)
+
+
+def _ended_document(run: str, done: Recovery | Held) -> object:
+    if isinstance(done, Held):
+        return {"run": run, "held_by": done.owner}
+    return report.recovered_document(
+        run, done.receipt, settled=_settled(done), stopped=done.stopped
+    )
+
+
+def _settled(done: Recovery) -> list[tuple[str, str, str, str]]:
+    return [(one.tool, one.key, one.fate.value, one.note) for one in done.settled]
 
 
 def _telling(tell: Callable[[str], None]) -> Callable[[Point, str], None]:
@@ -232,7 +245,10 @@ def _run(seen: Seen, looked: mesh.Looked) -> report.RunShown:
         for one in looked.control.breaks
         for reach in one.frozen
         if reach.run in {"", seen.run}
-        for step in (seen.graph if reach.everything else reach.steps)
+        for step in (
+            *(seen.graph if reach.everything else reach.steps),
+            *(f"agent {agent}" for agent in reach.agents),
+        )
     }
     return report.RunShown(
         run=seen.run,

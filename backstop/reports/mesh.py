@@ -92,6 +92,7 @@ def _counts(runs: Iterable[RunShown]) -> str:
 def _standing(run: RunShown) -> Iterator[str]:
     if run.frozen:
         yield f"  frozen: {count_of(len(run.frozen), 'step')}"
+        yield from (f"    {plain(one)}" for one in run.frozen if one.startswith("agent "))
     if run.lease is not None:
         yield f"  recovered now by {plain(run.lease.holder)}, fence {run.lease.fence}"
 

@@ -21,9 +21,9 @@ from backstop.core.canon import canonical, digest
 from backstop.core.checkpoint import DepKind
 from backstop.core.declaration import Namespace
 from backstop.core.detectors import PERSON
-from backstop.core.effectgate import Control, Lease, Reach
+from backstop.core.effectgate import Control, Lease, Precondition, Reach, Unverified
 from backstop.core.effecttrust import UNSETTLED
-from backstop.core.events import Header, Seal
+from backstop.core.events import EffectClaimed, Header, Seal
 from backstop.core.meshlog import MeshLog
 from backstop.core.trustbreak import Selector, Steps, TrustBreak
 from backstop.errors import BackstopError, UsageError
@@ -39,10 +39,37 @@ from backstop.wiring.signing import check_signed
 LEASE_S: Final = 60.0
 
 
-def judge_in(store: MeshStore, anchors: Path) -> MeshJudge:
-    """Who judges effects before they are claimed, by anchors in a file. Raises `ConfigError`."""
-    mind, _ = mind_of(anchors)
-    return MeshJudge(store, mind, undo_of=_undo_of)
+class AnchoredJudge:
+    """Judges effects before they are claimed, by a file of anchors as it stands at that time.
+
+    A rule that is made stricter in it holds at once; a file that cannot be read lets nothing out.
+    Raises `ConfigError` where it cannot be read from the start.
+    """
+
+    def __init__(self, store: MeshStore, anchors: Path) -> None:
+        self._store = store
+        self._anchors = anchors
+        self._known: tuple[tuple[int, int, int], Mind] | None = None
+        self._mind()
+
+    def judge(self, intent: EffectClaimed) -> Precondition | Unverified:
+        """What a claim on `intent` must come with. Raises `BackstopError` if nobody can tell."""
+        return MeshJudge(self._store, self._mind(), undo_of=_undo_of).judge(intent)
+
+    def _mind(self) -> Mind:
+        version = _version(self._anchors)
+        if self._known is None or version is None or self._known[0] != version:
+            mind, _ = mind_of(self._anchors)
+            self._known = (version or (0, 0, 0), mind)
+        return self._known[1]
+
+
+def _version(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _undo_of(tool: str) -> str:

@@ -33,7 +33,7 @@ from backstop.guard.plugin.spans import ids
 from backstop.guard.plugin.station import Station
 from backstop.ports import Store
 from backstop.replay.harness.survey import Survey
-from backstop.wiring.mesh import judge_in
+from backstop.wiring.mesh import AnchoredJudge
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.safeties import vouched_for
 from backstop.wiring.stores import open_store
@@ -176,7 +176,7 @@ def open_station(agent: Agent, root: Any, settings: Settings) -> Station:
         unsaid=NO_SAFETY,
         observing=observing,
         learner=_Learner(url=url, header=header, store=store, known=known, tools=tools),
-        judge=None if settings.mesh is None else judge_in(store, settings.mesh),
+        judge=None if settings.mesh is None else AnchoredJudge(store, settings.mesh),
     )
 
 

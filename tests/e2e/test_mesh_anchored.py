@@ -19,6 +19,7 @@ from tests.e2e.till import PAY, Till, calls, says, told
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 LOOK = calls(("look", {"order": "7"}))
+PAY2 = calls(("pay", {"order": "8", "amount": 11}))
 
 
 @pytest.fixture
@@ -97,3 +98,31 @@ def test_a_guard_whose_anchors_are_missing_refuses_effects(till: Till) -> None:
     events = chats(till, root, till.folder / "nowhere.yaml")
     assert till.sent == []
     assert "nowhere.yaml" in str(told(events, "pay"))
+
+
+@pytest.mark.parametrize("change", ["stricter", "broken", "gone"])
+def test_what_the_anchors_say_holds_at_once(till: Till, change: str) -> None:
+    root = till.agent(PAY, says("done"), PAY2, says("hm"))
+    mesh = anchors(till, root)
+    good = mesh.read_text()
+    changed = anchors(till, root, pay="0" * 64).read_text() if change == "stricter" else "{"
+
+    mesh.write_text(good)
+
+    async def go() -> list[Any]:
+        await till.session()
+        runner = till.runner(root, plugins=[recorded(till), till.plugin(mesh=mesh)])
+        await till.say(runner, "pay")
+        assert till.sent == [("7", 10)]
+        if change == "gone":
+            mesh.unlink()
+        else:
+            mesh.write_text(changed)
+        events = await till.say(runner, "pay another")
+        await runner.close()
+        return events
+
+    events = asyncio.run(go())
+    assert till.sent == [("7", 10)]
+    (answer,) = told(events, "pay")
+    assert answer["backstop"] in {"unverified", "refused"}

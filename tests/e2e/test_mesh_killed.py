@@ -80,3 +80,23 @@ def test_a_worker_that_is_killed_leaves_nothing_half_done(tmp_path: Path, point:
     receipt = done.receipt
     if point is not Point.NOTED and point is not Point.RELEASED:
         assert (receipt.spent.calls, receipt.spent.input_tokens) == (3, 1358)
+
+
+def test_two_processes_that_recover_at_once_do_everything_once(tmp_path: Path) -> None:
+    fleet = opened(tmp_path)
+    fleet.begins()
+    breaks(fleet)
+    words = [sys.executable, "-m", "tests.e2e.mesh.killed", str(tmp_path), "nowhere"]
+    workers = [
+        subprocess.Popen([*words, f"worker-{number}"], cwd=ROOT, stderr=subprocess.DEVNULL)
+        for number in range(2)
+    ]
+    codes = {worker.wait(timeout=120) for worker in workers}
+    assert 0 in codes  # the other one is told that it is held, or that nothing is left
+    assert set(fleet.states().values()) == {"V"}
+    events = list(fleet.store.read(RUN))
+    made = Counter(one.step for one in events if isinstance(one, Checkpointed))
+    assert (made["s0/history"], made["s0/orchestrator#0"]) == (2, 2)
+    tools = {one.key: one.tool for one in events if isinstance(one, EffectClaimed)}
+    out = Counter(tools[one.key] for one in events if isinstance(one, EffectCommitted))
+    assert out == {"publish": 2, "publish.undo": 1}

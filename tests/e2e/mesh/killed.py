@@ -15,7 +15,7 @@ LEASE_S = 0.5
 """Soon over: whoever takes over waits for it."""
 
 
-def main(folder: str, point: str) -> None:
+def main(folder: str, point: str, holder: str = "worker-1") -> None:
     """Recover, and die at the point."""
     fleet = opened(Path(folder))
     fleet.history, fleet.key = "h2", "another"
@@ -24,8 +24,8 @@ def main(folder: str, point: str) -> None:
         if at.value == point:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    asyncio.run(fleet.recovers(holder="worker-1", lease_s=LEASE_S, watch=dies))
+    asyncio.run(fleet.recovers(holder=holder, lease_s=LEASE_S, watch=dies))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])
