@@ -29,6 +29,8 @@ from backstop.wiring import mesh
 
 DONE: Final = 0
 TO_DO: Final = 1
+MOST_WORDS: Final = 500
+"""Characters of a reason: it is read with every claim."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{32}([0-9a-f]{32})?", re.ASCII)
 _RANGE: Final = re.compile(r"([0-9]{1,15})\.\.([0-9]{1,15})", re.ASCII)
 
@@ -143,6 +145,8 @@ def break_trust(where: Where, named: Named, *, reason: str, by: str | None, form
         raise UsageError("a ledger file is only read: name the store with --store")
     if not reason.strip():
         raise UsageError("--reason: say what was found; it stays on record")
+    if len(reason) > MOST_WORDS:
+        raise UsageError(f"--reason: longer than {MOST_WORDS} characters")
     looked, options = where.look()
     size = max((seen.whole.size for seen in looked.runs.values()), default=0)
     found, reach = mesh.break_trust(

@@ -138,11 +138,13 @@ class MeshLog:
     def broken(self, control: Control, run: str) -> tuple[TrustBreak, ...]:
         """The breaks that concern a run, at their places in this ledger.
 
-        One whose event is not here stands behind all that is: it names the more.
+        One whose event is not here stands behind all that is: it names the more. One that only
+        the ledger tells of counts as well: a control state that lost it is no reason to trust.
         """
+        lost = [one for one in self.control().breaks if control.known(one.broken.id) is None]
         return tuple(
             msgspec.structs.replace(one.broken, seq=self.places.get(one.broken.id, self.size + 1))
-            for one in control.breaks
+            for one in (*control.breaks, *lost)
             if one.run in {"", run}
         )
 

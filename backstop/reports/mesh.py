@@ -25,6 +25,7 @@ from backstop.reports.explain import count_of
 SCHEMA: Final = "backstop.mesh/1"
 _WIDTH: Final = 80
 _MOST: Final = 60
+_RUNS: Final = 20
 _STATE: Final = 11
 _STEP: Final = 30
 _KEY: Final = 12
@@ -77,11 +78,22 @@ def status(shown: MeshShown) -> str:
         f"  {_counts(shown.runs)}",
         *_folded(shown.remarks, "  note: "),
     ]
-    for run in shown.runs:
+    told, left = _told(shown)
+    for run in told:
         lines += ["", f"run {plain(run.run)}", *_standing(run), *_steps(run)]
+    lines += left
     lines += _effects(shown)
     lines += ["", f"next: {_next(shown)}"]
     return "\n".join(lines)
+
+
+def _told(shown: MeshShown) -> tuple[Sequence[RunShown], Sequence[str]]:
+    """The runs that a terminal is told of: of many only those with something to do, and so many."""
+    runs = shown.runs
+    wanted = runs if len(runs) <= _RUNS else [one for one in runs if not one.clean]
+    left = len(runs) - len(wanted[:_RUNS])
+    more = f"and {count_of(left, 'run')} more; --format json has all"
+    return wanted[:_RUNS], ["", more] if left else []
 
 
 def _counts(runs: Iterable[RunShown]) -> str:
@@ -164,8 +176,10 @@ def plans(shown: MeshShown) -> str:
     """What a recovery would do: a dry run."""
     lines = [f"{plain(shown.name)}: a dry run, nothing is changed"]
     lines += _folded(shown.remarks, "  note: ")
-    for run in shown.runs:
+    told, left = _told(shown)
+    for run in told:
         lines += ["", *_plan(run)]
+    lines += left
     todo = [run for run in shown.runs if not run.clean]
     if todo and shown.options:
         lines += ["", f"next: `backstop mesh apply{shown.options} --with MODULE:NAME`"]

@@ -184,6 +184,7 @@ def test_a_break_that_names_nothing_is_refused_in_one_line(
     [
         ["break", "--step", "s0/nothing", "--reason", "bad"],
         ["break", "--step", "s0/history", "--reason", " "],
+        ["break", "--step", "s0/history", "--reason", "x" * 501],
         ["break", "--step", "s0/history", "--seq", "1..2", "--reason", "bad"],
         ["break", "--input", "history", "--reason", "bad"],
         ["break", "--producer", "recorder", "--seq", "1-2", "--reason", "bad"],
@@ -334,3 +335,26 @@ def test_a_moved_definition_is_told_with_both_digests(tmp_path: Path, fleet: Fle
     ran = mesh(tmp_path, "why", ACTION)
     assert ran.code == 1
     assert f"now  {'e' * 64}" in ran.out
+
+
+def test_of_many_runs_only_those_with_something_to_do_are_told(
+    tmp_path: Path, fleet: Fleet
+) -> None:
+    for number in range(30):
+        name = f"run-{number}"
+        made = Checkpoint(
+            run=name,
+            step="s0/user",
+            kind=StepKind.INPUT,
+            output=fleet.outputs()["s0/user"],
+            producer="nobody" if number == 7 else "recorder",
+            observed_at=0.0,
+        )
+        body = msgspec.Raw(msgspec.json.encode(made))
+        fleet.store.append(Checkpointed(run=name, at="", step=made.step, body=body))
+    ran = mesh(tmp_path, "status")
+    assert ran.code == 1
+    assert [line for line in ran.out.splitlines() if line.startswith("run ")] == ["run run-7"]
+    assert "and 30 runs more; --format json has all" in ran.out
+    assert "and 30 runs more" in mesh(tmp_path, "plan").out
+    assert len(document(tmp_path, "status")["runs"]) == 31

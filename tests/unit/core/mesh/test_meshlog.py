@@ -135,3 +135,10 @@ def test_the_latest_time_is_a_high_water_mark() -> None:
     assert MeshLog.of([RunOpened(run="r1", at=AT)]).high_water == 1772431201.0
     assert MeshLog().high_water == 0.0
     assert MeshLog.of([RunOpened(run="r1", at="soon")]).high_water == 0.0
+
+
+def test_a_break_that_the_control_state_has_lost_counts_all_the_same() -> None:
+    log = MeshLog.of([kept(made()), broke("b1", "s0/a")])
+    (broken,) = log.broken(Control(), "r1")
+    assert broken.covers(log.runs["r1"].records[0])
+    assert log.broken(Control(), "r2") == ()
