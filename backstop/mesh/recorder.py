@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, ParamSpec
 
@@ -72,7 +72,8 @@ class MeshPlugin(BasePlugin):
     policy rules that judge a tool's or an agent's steps, by rule; `where` gives the run and the
     run's step, ``s0`` and so on, of a runner's context: left out, or where it gives None, a
     session is a run and each message to it a step. `effects` tells of a tool in a runner's
-    context whether its calls are effects: left out, those of `@effect`.
+    context whether its calls are effects: left out, those of `@effect`. `kept` names steps of
+    earlier attempts that stand, and are said again by `backstop.mesh.reusing`.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class MeshPlugin(BasePlugin):
         rules: Callable[[str], Mapping[str, str]] | None = None,
         where: Callable[[Any], tuple[str, str] | None] | None = None,
         effects: Callable[[Any, Any], bool] | None = None,
+        kept: Collection[str] = (),
         name: str = "backstop_mesh",
     ) -> None:
         super().__init__(name)
@@ -93,6 +95,7 @@ class MeshPlugin(BasePlugin):
         self._rules = rules or (lambda _: {})
         self._where = where or (lambda _: None)
         self._effects = effects or _is_decorated
+        self._kept = frozenset(kept)
         self._trails = Trails(books.store, books.payloads)
         self._parts = RequestDigester()
         self._digester = Digester()
@@ -122,7 +125,7 @@ class MeshPlugin(BasePlugin):
         run, trigger = self._where(context) or (context.session.id, "")
         trail = await self._trails.of(run)
         trigger = trigger or f"s{trail.triggers}"
-        trail = self._trails.at(trail, trigger)
+        trail = self._trails.at(trail, trigger, self._kept)
         recording = Recording(
             trail,
             trigger=trigger,
@@ -143,6 +146,7 @@ class MeshPlugin(BasePlugin):
             prefix=f"{trigger}/",
             parts=self._parts,
             session=context.session.id,
+            kept=self._kept & trail.outputs.keys(),
         )
         if context.user_content is not None:
             recording.input("user", user_left(context.user_content, self._parts))
@@ -340,6 +344,8 @@ class MeshPlugin(BasePlugin):
         turn = None if frame is None or frame.ended else frame.turn
         if frame is not None and turn is not None and _is_answer(event, turn):
             sitting.turn_said(frame, turn, event)
+        elif frame is not None and sitting.is_said_again(frame, event):
+            return
         elif not sitting.is_steps_own(event, _node(event)):
             base = frame.path if frame is not None else f"{sitting.prefix}{_node(event)}"
             sitting.joined(event, base, [] if frame is None else [*frame.within()])

@@ -97,6 +97,8 @@ class Recording:
                 return step
         step = f"{self.trigger}/{name}" + (f"~{len(known)}" if known else "")
         known.append(step)
+        if self.trail.outputs.get(step) == output:
+            return step  # it was kept from an earlier attempt
         deps = [] if evidence is None else [Dep(DepKind.EVIDENCE, evidence.source, output)]
         ttl = None if evidence is None else evidence.ttl
         self._make(step, StepKind.INPUT, output, deps, left, payload, ttl=ttl)

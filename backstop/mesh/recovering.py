@@ -281,7 +281,7 @@ class _Work:
 
     async def _acts(self, seen: Seen) -> str:
         """Ask again for the actions that were blocked; why one could not be."""
-        for step in to_act(seen):
+        for step in to_act(seen, self._by.mind.payloads):
             rerunner = self._by.rerunner
             if rerunner is None:
                 return f"{step} may go out again, and nobody here can ask for it"

@@ -52,6 +52,8 @@ class Sitting:
     asked: dict[str, Asked] = field(default_factory=dict)
     opens: dict[str, Open] = field(default_factory=dict)
     transfers: dict[str, list[Open]] = field(default_factory=dict)
+    kept: frozenset[str] = frozenset()
+    """Steps of this trigger that are not made anew: they are said again, as they stand."""
     steps_of_nodes: frozenset[str] = frozenset()
     """Nodes of a workflow whose functions are steps of their own."""
     routed: bool = False
@@ -151,11 +153,15 @@ class Sitting:
 
     def turn_said(self, frame: Frame, turn: Open, event: Any) -> None:
         """The event is a model's answer, or a part of it."""
-        if turn.said:
-            turn.like(frame)  # what was read since the first answer may have shaped this one
+        if not turn.said and self._is_kept(turn, event):
+            turn.settled = self.recording.trail.dep(turn.id)
+            turn.request, turn.said = None, 1
         else:
-            self.read_request(turn, alone=frame.alone)
-        self.says(turn, event)
+            if turn.said:
+                turn.like(frame)  # what was read since the first answer may have shaped this one
+            else:
+                self.read_request(turn, alone=frame.alone)
+            self.says(turn, event)
         self.keys.commit(event.actions.state_delta, [turn])
         calls: dict[str, int] = {}
         for call in event.get_function_calls():
@@ -163,7 +169,44 @@ class Sitting:
             nth = calls[name] = calls.get(name, 0) + 1
             label = name if nth == 1 else f"{name}~{nth - 1}"
             self.asked[call.id or ""] = Asked(turn, f"{turn.id}/{label}")
-        self.recording.said(turn)
+        if turn.settled is None:
+            self.recording.said(turn)
+
+    def _is_kept(self, turn: Open, event: Any) -> bool:
+        """Whether the turn is one that is kept, and no model was asked for it again."""
+        return (
+            turn.id in self.kept and event.usage_metadata is None and self._is_known(turn.id, event)
+        )
+
+    def _is_known(self, step: str, event: Any) -> bool:
+        """Whether a step said all that the event says."""
+        parts = self.recording.trail.parts
+        said = (event.content.parts if event.content else None) or ()
+        return bool(said) and all(step in parts.get(self.parts.part(one), ()) for one in said)
+
+    def is_said_again(self, frame: Frame, event: Any) -> bool:
+        """Whether the event only says what a kept step of the agent said: it made nothing."""
+        delta = event.actions.state_delta or {}
+        if event.usage_metadata is not None or event.actions.artifact_delta:
+            return False
+        for step in self.kept:
+            if (
+                step.startswith(f"{frame.path}#")
+                and self._is_known(step, event)
+                and all(self._wrote(step, key, value) for key, value in delta.items())
+            ):
+                self.keys.committing.update(delta)
+                return True
+        return False
+
+    def _wrote(self, step: str, key: str, value: Any) -> bool:
+        """Whether the value that a key holds is this one, and the step's."""
+        written = self.keys.written.get(key)
+        return (
+            written is not None
+            and step in written.by
+            and written.digest == self.recording.digester.of(value)
+        )
 
     # --- tools' answers ---
 

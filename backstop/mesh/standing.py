@@ -13,10 +13,14 @@ from backstop.core.effecttrust import Act, Ruled, Trust
 from backstop.core.trust import STRUCTURAL, Badness, State
 from backstop.core.trustbreak import TrustBreak
 from backstop.mesh.judging import Seen
+from backstop.mesh.trails import Kept
 from backstop.meshports import OutEffect
 
 TO_TAKE_BACK: Final = frozenset({Trust.SUSPECT, Trust.COMPENSATION_REQUIRED})
 """Effects that a recovery stands by, or takes back."""
+
+WITHHELD: Final = frozenset({"frozen", "stale_epoch", "past_horizon", "unverified", "lease_lost"})
+"""What an agent is told of an action that the effect gate withheld."""
 
 
 def reach_of(seen: Seen, found: TrustBreak) -> Reach:
@@ -38,17 +42,34 @@ def to_thaw(seen: Seen) -> tuple[Reach, ...]:
     return (Reach(run=seen.run, steps=free),) if free else ()
 
 
-def to_act(seen: Seen) -> tuple[str, ...]:
-    """The actions that did not go out as they stand, and may be asked for again, in order."""
+def to_act(seen: Seen, payloads: Kept | None) -> tuple[str, ...]:
+    """The actions that did not go out as they stand, and may be asked for again, in order.
+
+    One that was withheld holds once its inputs came out as they were, and still is not out.
+    """
     order, _ = seen.graph.order()
     return tuple(
         node.step
         for node in order
         if seen.graph[node.step].kind is StepKind.EFFECT
-        and seen.verdicts[node.step].badness > Badness.UNKNOWN
+        and (
+            seen.verdicts[node.step].badness > Badness.UNKNOWN
+            or _was_withheld(seen.graph[node.step], payloads)
+        )
         and not (seen.verdicts[node.step].own and seen.verdicts[node.step].reason in STRUCTURAL)
         and _may_go(seen, node.step)
     )
+
+
+def _was_withheld(record: Checkpoint, payloads: Kept | None) -> bool:
+    """Was the agent told that the action was withheld?"""
+    payload = None if payloads is None else payloads.get(record.output)
+    if payload is None:
+        return False
+    left = msgspec.json.decode(payload)
+    answers = [part["form"].get("function_response") or {} for part in left.get("parts", ())]
+    told = [one.get("response") for one in answers]
+    return any(isinstance(one, dict) and one.get("backstop") in WITHHELD for one in told)
 
 
 def cut_off(seen: Seen, out: Iterable[OutEffect]) -> Sequence[Ruled]:

@@ -6,7 +6,7 @@ the same: nothing else is remembered from one invocation to the next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -61,14 +61,17 @@ class Trail:
         """What it is to have read the step's output."""
         return Dep(DepKind.UPSTREAM, step, self.outputs[step])
 
-    def before(self, trigger: str) -> Trail:
+    def before(self, trigger: str, kept: Collection[str] = ()) -> Trail:
         """The run as it was before its step `trigger`, `s0` and so on: that one is made anew.
 
-        Which attempts there were stays known.
+        All but what is `kept` of it, as it was made last. Which attempts there were stays known.
         """
         earlier = Trail(run=self.run)
         for checkpoint, left in self.records:
-            if number_of(checkpoint.step) < number_of(trigger):
+            step = checkpoint.step
+            if number_of(step) < number_of(trigger) or (
+                step in kept and checkpoint.gen == self.gens[step]
+            ):
                 earlier.take(checkpoint, left)
         earlier.gens.update(self.gens)
         return earlier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -43,9 +43,12 @@ class Trails:
             return await asyncio.to_thread(self._read, run)
         return self._read(run)
 
-    def at(self, trail: Trail, trigger: str) -> Trail:
-        """The trail as the run's step `trigger` finds it, and from now on the run's."""
-        found = trail.before(trigger) if trail.triggers > number_of(trigger) else trail
+    def at(self, trail: Trail, trigger: str, kept: Collection[str] = ()) -> Trail:
+        """The trail as the run's step `trigger` finds it, and from now on the run's.
+
+        What is `kept` of that step is not made anew.
+        """
+        found = trail.before(trigger, kept) if trail.triggers > number_of(trigger) else trail
         self._known[trail.run] = found
         self._known.move_to_end(trail.run)
         while len(self._known) > _KEPT:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from backstop.guard.plugin.scope import Closed, scope_of
@@ -17,13 +17,16 @@ def recorder(
     *,
     evidence: Mapping[str, Evidence] | None = None,
     rules: Callable[[str], Mapping[str, str]] | None = None,
+    kept: Collection[str] = (),
 ) -> MeshPlugin:
     """The recorder of an app whose plugins have a guard before it.
 
     Runs and their steps bear the names that they have in the guard's ledger, and effects are
-    those that it guards. `evidence` and `rules` are as `MeshPlugin` takes them.
+    those that it guards. `evidence`, `rules` and `kept` are as `MeshPlugin` takes them.
     """
-    return MeshPlugin(books, evidence=evidence, rules=rules, where=_where, effects=_is_effect)
+    return MeshPlugin(
+        books, evidence=evidence, rules=rules, where=_where, effects=_is_effect, kept=kept
+    )
 
 
 def _where(context: Any) -> tuple[str, str] | None:

@@ -28,6 +28,7 @@ from backstop.guard.plugin.router import ROUTER
 from backstop.guard.plugin.scope import Closed, Scope, around, begin, hang, leave, scope_of, serving
 from backstop.guard.plugin.station import Station
 from backstop.guard.plugin.toolcalls import NOWHERE, Asked, has_reached, serve_tool, tell_unreached
+from backstop.ports import Judge
 
 
 class GuardPlugin(BasePlugin):
@@ -223,7 +224,7 @@ class RecordingPlugin(GuardPlugin):
     """The guard of runs whose attempts a driver begins and ends, with `journal`.
 
     `safety` says what is known of tools, `no_effect_on` holds for those of which it says
-    nothing.
+    nothing. `judge` is as `Station` takes it.
     """
 
     def __init__(
@@ -234,6 +235,7 @@ class RecordingPlugin(GuardPlugin):
         safety: Mapping[str, Safety] | None = None,
         unsaid: Safety | None = None,
         observing: bool = False,
+        judge: Judge | None = None,
         name: str = "backstop",
     ) -> None:
         super().__init__(name)
@@ -242,6 +244,7 @@ class RecordingPlugin(GuardPlugin):
             safety={} if safety is None else safety,
             unsaid=unsaid or Safety(no_effect_on=no_effect_on, lease_s=0),
             observing=observing,
+            judge=judge,
         )
 
     async def _station_of(self, context: Any) -> Station | Closed:
