@@ -29,7 +29,7 @@ export UV_PYTHON_DOWNLOADS = never
 export UV_SYSTEM_CERTS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt lint type imports test e2e rootless property golden replay gate control diff bench bench-guard demo hammer docs check coverage clean
+.PHONY: help install fmt lint type imports test e2e rootless property golden replay gate control diff bench bench-guard demo mesh hammer docs check coverage clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ bench-guard: $(PEERS) ## the guard beside its peers: cost and incidents (8 minut
 
 demo: $(STAMP) ## workers killed in the middle of a mail: none goes twice
 	@$(PY) -m examples.vendor_onboarding.demo
+
+mesh: $(STAMP) ## trust breaks in a run of four agents: exactly what does not hold is made anew
+	@$(PY) -m examples.evidence_mesh.show
 
 hammer: $(STAMP) ## the same at every point (15 minutes; HAMMER=short: one)
 	@$(PY) -m benchmarks.hammer $(HAMMER)
