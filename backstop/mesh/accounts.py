@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from backstop.core.canon import canonical, digest
 from backstop.core.checkpoint import Checkpoint, StepKind, Usage
 from backstop.core.meshlog import Rerun, RunLog
 from backstop.core.recovery import Receipt, Recovered, RecoveryPlan, plan, receipt, total
+from backstop.core.trust import Badness
 from backstop.core.trustgraph import TrustGraph
 from backstop.core.trustverdicts import Verdicts
 from backstop.mesh.judging import Seen
@@ -47,8 +49,8 @@ def account(seen: Seen) -> Account:
     if first is None:
         planned = plan(seen.verdicts)
         before = {step: seen.graph[step] for step in seen.graph}
-        nothing = Recovered(plan=planned, executed=())
-        return Account(plan=planned, receipt=receipt(before, nothing), begun=False)
+        told = _receipt(seen, before, Recovered(plan=planned, executed=()))
+        return Account(plan=planned, receipt=told, begun=False)
     earlier = TrustGraph()
     for record in seen.log.records:
         if record.seq < first:
@@ -57,7 +59,19 @@ def account(seen: Seen) -> Account:
     spent = _spent(seen.log, first)
     done = Recovered(plan=planned, executed=tuple(spent), spent=spent)
     before = {step: earlier[step] for step in earlier}
-    return Account(plan=planned, receipt=receipt(before, done), begun=True)
+    return Account(plan=planned, receipt=_receipt(seen, before, done), begun=True)
+
+
+def _receipt(seen: Seen, before: Mapping[str, Checkpoint], done: Recovered) -> Receipt:
+    """The receipt so far: what does not hold yet is neither spent nor avoided."""
+    open_ = {step for step, verdict in seen.verdicts.items() if verdict.badness > Badness.UNKNOWN}
+    kept = [record for step, record in before.items() if step not in done.spent.keys() | open_]
+    return replace(
+        receipt(before, done),
+        avoided=total(record.usage for record in kept),
+        steps_kept=len(kept),
+        cut_off=len(set(done.plan.rerun) - set(done.executed) - open_),
+    )
 
 
 def _beginning(log: RunLog) -> int | None:

@@ -208,21 +208,26 @@ def _plan(run: RunShown) -> Iterator[str]:
             yield from (f"    {plain(step)}" for step in shown[:_MOST])
             if len(shown) > _MOST:
                 yield f"    and {len(shown) - _MOST:,} more; --format json has all"
-    yield from _folded([_to_spend(run)], "  ")
+    yield from _to_spend(run)
 
 
-def _to_spend(run: RunShown) -> str:
-    due = expected(run)
-    return (
-        f"receipt: a restart cost {_usage(run.receipt.restart)}; to be spent, by recorded usage: "
-        f"at most {_usage(due)}; spent so far (measured): {_usage(run.receipt.spent)}"
-    )
+def _to_spend(run: RunShown) -> Iterator[str]:
+    of = run.receipt
+    yield "  receipt"
+    yield f"    spent so far (measured):   {_usage(of.spent)}"
+    yield f"    at most to be spent:       {_usage(expected(run))}"
+    yield f"    avoided (recorded usage):  {_usage(of.avoided)}"
+    yield f"    a restart, as recorded:    {_usage(of.restart)}"
 
 
 def expected(run: RunShown) -> Usage:
-    """What the steps that are to be run again cost when they were recorded."""
+    """What the steps that are still to be run again cost when they were last recorded."""
     wanted = set(run.plan.rerun)
-    return total(record.usage for record, _ in run.steps if record.step in wanted)
+    return total(
+        record.usage
+        for record, verdict in run.steps
+        if record.step in wanted and verdict.state is not State.VERIFIED
+    )
 
 
 def _usage(usage: Usage) -> str:

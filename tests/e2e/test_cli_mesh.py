@@ -89,7 +89,13 @@ def test_a_plan_is_exact_and_changes_nothing(tmp_path: Path, fleet: Fleet) -> No
     before = list(fleet.store.read())
     ran = mesh(tmp_path, "plan")
     assert ran.code == 1
-    assert "at most 3 calls / 1,358 input tokens" in " ".join(ran.out.split())
+    receipt = [line.strip() for line in ran.out.partition("receipt\n")[2].splitlines()[:4]]
+    assert receipt == [
+        "spent so far (measured):   0 calls / 0 input tokens",
+        "at most to be spent:       3 calls / 1,358 input tokens",
+        "avoided (recorded usage):  1 call / 423 input tokens",
+        "a restart, as recorded:    4 calls / 1,781 input tokens",
+    ]
     told = document(tmp_path, "plan")
     assert told["runs"][0]["plan"] == {
         "rerun": ["s0/history", "s0/statistician#0", "s0/skeptic#0", "s0/orchestrator#0"],
