@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ def test_a_guard_whose_anchors_are_missing_refuses_effects(till: Till) -> None:
 
 
 @pytest.mark.parametrize("change", ["stricter", "broken", "gone"])
-def test_what_the_anchors_say_holds_at_once(till: Till, change: str) -> None:
+def test_m44_what_the_anchors_say_holds_at_once(till: Till, change: str) -> None:
+    """M44: a rule that is edited in flight counts, and one that cannot be read lets nothing out."""
     root = till.agent(PAY, says("done"), PAY2, says("hm"))
     mesh = anchors(till, root)
     good = mesh.read_text()
@@ -126,3 +128,31 @@ def test_what_the_anchors_say_holds_at_once(till: Till, change: str) -> None:
     assert till.sent == [("7", 10)]
     (answer,) = told(events, "pay")
     assert answer["backstop"] in {"unverified", "refused"}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "sent"),
+    [
+        ("look", {"type": "object", "required": ["order"]}, 1),
+        ("look", {"type": "object", "required": ["price"]}, 0),
+        ("till", {"type": "string"}, 1),
+        ("till", {"type": "object"}, 1),
+    ],
+)
+def test_m25_an_output_without_its_form_lets_nothing_out(
+    till: Till, name: str, shape: dict[str, object], sent: int
+) -> None:
+    """M25: malformed output is a break where it is written, not where it is missed."""
+    root = till.agent(LOOK, PAY, says("done"))
+    mesh = anchors(till, root)
+    text = json.loads(mesh.read_text().partition("\n")[2])
+    mesh.write_text(json.dumps({**text, "outputs": {name: shape}}))
+    chats(till, root, mesh)
+    assert len(till.sent) == sent
+    url = f"sqlite:///{till.folder}/guard.db"
+    ran = backstop("mesh", "plan", "--store", url, "--agent", "till", "--anchors", mesh)
+    wrong = name == "look" and not sent
+    assert ("to be broken first: output schema: s0/till#0/look" in ran.out) is wrong
+    # What the model said at the end is no object: found after the fact, and told.
+    last = shape == {"type": "object"}
+    assert ("to be broken first: output schema: s0/till#2" in ran.out) is last

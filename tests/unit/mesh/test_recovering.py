@@ -145,7 +145,7 @@ def test_nobody_tries_until_it_passes(fleet: Fleet) -> None:
     assert not fleet.acts()
 
 
-def test_a_cached_malformed_output_is_never_served_again(fleet: Fleet) -> None:
+def test_m25_a_cached_malformed_output_is_never_served_again(fleet: Fleet) -> None:
     """M25: what has not its form is a break, and fixing its step is enough."""
     fleet.shapes = {"scout": {"type": "object", "required": ["of"]}}
     fleet.says = {"scout": "torn"}
