@@ -121,9 +121,15 @@ class Transcript:
         if self._steps == 0:
             # The agent spoke first: something other than a message set it off.
             self._begin_step(trigger="start", message=None, at=at)
-        parts = [self._redacted(part) if isinstance(part, Call) else part for part in parts]
-        asked = [self._asked(part, agent) for part in parts if isinstance(part, Call)]
-        shown = [spelled(part) if isinstance(part, Call) else part for part in parts]
+        asked: list[_Asked] = []
+        shown: list[Json] = []
+        for part in parts:
+            if isinstance(part, Call):
+                call = self._redacted(part)
+                asked.append(self._asked(call, agent))
+                shown.append(spelled(call))
+            else:
+                shown.append(part)
         response: dict[str, Json] = {"content": {"role": "model", "parts": shown}, **(more or {})}
         self.events.append(
             ModelAnswered(
@@ -210,6 +216,8 @@ class Transcript:
 
     def _redacted(self, call: Call) -> Call:
         arguments = self._redaction.arguments(call.arguments, self._declaration(call))
+        if arguments is call.arguments:
+            return call
         return replace(call, arguments=dict(arguments))
 
     def _declaration(self, call: Call) -> Declaration:

@@ -24,7 +24,8 @@ _OTHERWISE: Final = (b"\\u0022", b"\\u003")
 
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+":?')
 _LONG_NUMBER: Final = re.compile(rb"(?<![0-9])[0-9]{%d}" % (MAX_DIGITS + 1))
-_SHORT_FRACTION: Final = re.compile(r"-?[0-9]{1,15}\.[0-9]{0,20}[1-9]")
+_SHORT: Final = 40
+"""Signs of a number that no limit is near to."""
 
 
 def strict(data: bytes) -> Json:
@@ -34,8 +35,10 @@ def strict(data: bytes) -> Json:
 
 
 def _number(literal: str) -> Json:
-    # That it is no integer, and near to one, shows in how it ends.
-    return Decimal(literal) if _SHORT_FRACTION.fullmatch(literal) else parse(literal)
+    # Without an exponent it has a fraction, and is no integer if that ends in another digit than 0.
+    if literal[-1] > "0" and len(literal) < _SHORT and "e" not in literal and "E" not in literal:
+        return Decimal(literal)
+    return parse(literal)
 
 
 _DECODER: Final = msgspec.json.Decoder(float_hook=_number)
