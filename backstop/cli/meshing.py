@@ -53,13 +53,13 @@ class Where:
     high_water: Path | None = None
 
     def look(self) -> tuple[mesh.Looked, str]:
-        """It as it stands, and the options that reach its store again; none for a file.
+        """It as it stands, and the words that reach it again.
 
         Raises `BackstopError`.
         """
         mind, remarks = mesh.mind_of(self.anchors)
-        options = ""
         if self.file is not None:
+            options = f" {shlex.quote(str(self.file))}{self._options()}"
             looked = mesh.look_at_file(
                 self.file,
                 mind,
@@ -83,7 +83,7 @@ class Where:
 
 def status(where: Where, form: Format) -> Told:
     """What holds for each step; 1 where something does not."""
-    shown = _shown(*where.look())
+    shown = _shown(*where.look(), is_file=where.file is not None)
     text = report.document(report.told(shown)) if form is Format.JSON else report.status(shown)
     return text, DONE if shown.clean else TO_DO
 
@@ -104,7 +104,7 @@ def why(where: Where, step: str, form: Format) -> Told:
 
 def plan(where: Where, form: Format) -> Told:
     """What a recovery would do; 1 where there is something. Nothing is changed."""
-    shown = _shown(*where.look())
+    shown = _shown(*where.look(), is_file=where.file is not None)
     text = report.document(report.told(shown)) if form is Format.JSON else report.plans(shown)
     return text, DONE if shown.clean else TO_DO
 
@@ -231,7 +231,7 @@ def _telling(tell: Callable[[str], None]) -> Callable[[Point, str], None]:
     return told
 
 
-def _shown(looked: mesh.Looked, options: str) -> report.MeshShown:
+def _shown(looked: mesh.Looked, options: str, *, is_file: bool) -> report.MeshShown:
     return report.MeshShown(
         name=looked.name,
         control=looked.control,
@@ -239,6 +239,7 @@ def _shown(looked: mesh.Looked, options: str) -> report.MeshShown:
         distrusted=looked.distrusted,
         remarks=looked.remarks,
         options=options,
+        is_file=is_file,
     )
 
 

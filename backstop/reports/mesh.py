@@ -52,7 +52,10 @@ class RunShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeshShown:
-    """A ledger's mesh. `remarks` say what nobody looked at; `options` reach the same one again."""
+    """A ledger's mesh. `remarks` say what nobody looked at; `options` reach the same one again.
+
+    `is_file` says that it is a ledger, which is only read.
+    """
 
     name: str
     control: Control
@@ -60,6 +63,7 @@ class MeshShown:
     distrusted: Sequence[OutEffect]
     remarks: Sequence[str]
     options: str = ""
+    is_file: bool = False
 
     @property
     def clean(self) -> bool:
@@ -181,11 +185,9 @@ def plans(shown: MeshShown) -> str:
         lines += ["", *_plan(run)]
     lines += left
     todo = [run for run in shown.runs if not run.clean]
-    if todo and shown.options:
-        lines += ["", f"next: `backstop mesh apply{shown.options} --with MODULE:NAME`"]
-    if not todo:
-        lines += ["", "nothing to do"]
-    return "\n".join(lines)
+    where = " --store URL" if shown.is_file else shown.options
+    apply = f"`backstop mesh apply{where} --with MODULE:NAME`"
+    return "\n".join([*lines, "", f"next: {apply if todo else _next(shown)}"])
 
 
 def _plan(run: RunShown) -> Iterator[str]:

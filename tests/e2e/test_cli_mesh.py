@@ -12,7 +12,7 @@ import pytest
 from backstop.core.checkpoint import Checkpoint, StepKind
 from backstop.core.events import Checkpointed, Recovered
 from backstop.mesh.judging import look
-from tests.e2e.command import Ran, backstop, in_a_process, refused
+from tests.e2e.command import ROOT, Ran, backstop, in_a_process, refused
 from tests.e2e.mesh.fleet import ACTION, CODE, RUN, Fleet
 from tests.e2e.mesh.rerunning import URL, opened
 
@@ -289,7 +289,9 @@ def test_a_ledger_file_is_judged_and_only_read(tmp_path: Path) -> None:
     assert "frozen: 4 steps" in ran.out
     assert "who wrote it is not checked" in ran.out
     assert backstop("mesh", "why", "s0/skeptic#0", file, *anchors).code == 1
-    assert backstop("mesh", "plan", file, *anchors).code == 1
+    ran = backstop("mesh", "plan", file, *anchors)
+    assert ran.code == 1
+    assert ran.out.endswith("next: `backstop mesh apply --store URL --with MODULE:NAME`\n")
     refused("usage", "mesh", "status", file, "--store", URL.format(tmp_path), *anchors)
     text = file.read_text()
     file.write_text(text.replace("s0/skeptic#0", "s0/skeptic#1"))
@@ -364,3 +366,12 @@ def test_of_many_runs_only_those_with_something_to_do_are_told(
     assert "and 30 runs more; --format json has all" in ran.out
     assert "and 30 runs more" in mesh(tmp_path, "plan").out
     assert len(document(tmp_path, "status")["runs"]) == 31
+
+
+def test_a_ledger_without_a_mesh_is_no_mesh_that_holds(tmp_path: Path, fleet: Fleet) -> None:
+    anchors = fleet.anchors(tmp_path)
+    ledger = ROOT / "ledgers" / "vendor-onboarding.jsonl"
+    for command in ("status", "plan"):
+        ran = backstop("mesh", command, ledger, "--anchors", anchors)
+        assert ran.code == 1
+        assert ran.out.endswith("next: nothing is on record: see docs/mesh.md\n")
