@@ -1,4 +1,4 @@
-"""The mesh's reference scenario once more, on the oldest framework that is supported."""
+"""The mesh's reference scenario and cases once more, on the oldest framework that is supported."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import subprocess
 
 from tests.e2e.command import ROOT
 
+FILES = ["tests/e2e/test_mesh_reference.py", "tests/e2e/test_mesh_cases.py"]
 OLDEST = ROOT / ".venv-oldest/bin/python"
 
 
-def test_the_reference_scenario_holds_on_the_oldest_framework_too() -> None:
+def test_the_reference_scenario_and_the_cases_hold_on_the_oldest_framework_too() -> None:
     launcher = [str(OLDEST), str(ROOT / "tests/e2e/appended.py")]
     version = subprocess.run(
         [*launcher, "tests.e2e.framework"], capture_output=True, text=True, check=True, cwd=ROOT
@@ -17,7 +18,7 @@ def test_the_reference_scenario_holds_on_the_oldest_framework_too() -> None:
     assert version.stdout == "2.11.0"
     options = ["-q", "-p", "no:cacheprovider", "-W", "ignore", "--no-header"]
     ran = subprocess.run(
-        [*launcher, "pytest", *options, "tests/e2e/test_mesh_reference.py"],
+        [*launcher, "pytest", *options, *FILES],
         capture_output=True,
         text=True,
         check=False,
@@ -25,4 +26,4 @@ def test_the_reference_scenario_holds_on_the_oldest_framework_too() -> None:
         timeout=600,
     )
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
-    assert "27 passed" in ran.stdout
+    assert "34 passed" in ran.stdout
