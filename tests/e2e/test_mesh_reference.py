@@ -147,6 +147,24 @@ def test_what_is_made_anew_names_what_it_was_made_from_as_before(floor: Floor) -
     assert recovered(desk).stopped == ""
 
 
+@pytest.mark.parametrize("history", [show.OTHERWISE, show.ALIKE])
+def test_a_recovery_comes_out_as_a_run_from_the_start_would(
+    floor: Floor, tmp_path: Path, history: str
+) -> None:
+    desk = floor.stale()
+    floor.world.history = history
+    recovered(desk)
+    (tmp_path / "fresh").mkdir()
+    fresh = Floor(folder=tmp_path / "fresh")
+    fresh.world.history = history
+    restarted = fresh.begun().seen().graph
+    graph = desk.seen().graph
+    assert {step: graph[step].output for step in graph} == {
+        step: restarted[step].output for step in restarted
+    }
+    assert floor.world.published == fresh.world.published
+
+
 # --- further scenarios ---
 
 
