@@ -50,7 +50,7 @@ class Mind:
         payload = None if self.payloads is None else self.payloads.get(record.output)
         if payload is None:
             return Reason.BLOB_MISSING
-        said, value = _answer(msgspec.json.decode(payload))
+        said, value = answer_of(payload)
         if not said:
             return None  # a turn that only asks for tools answers nothing yet
         return None if fits(value, shape) else Reason.OUTPUT_SCHEMA
@@ -176,8 +176,12 @@ def name_of(step: str) -> str:
     return step.rpartition("/")[2].partition("#")[0].partition("~")[0]
 
 
-def _answer(left: Any) -> tuple[bool, Any]:  # noqa: ANN401 - a payload is any JSON
-    """Whether a step answered something, and what: a tool's result, or a model's words as JSON."""
+def answer_of(payload: bytes) -> tuple[bool, Any]:
+    """Whether a step answered something, and what: a tool's result, or a model's words as JSON.
+
+    Raises whatever a payload that is none leads to.
+    """
+    left = msgspec.json.decode(payload)
     texts: list[str] = []
     for part in left.get("parts", ()) if isinstance(left, dict) else ():
         form = part["form"]

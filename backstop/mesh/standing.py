@@ -12,7 +12,7 @@ from backstop.core.effectgate import Reach
 from backstop.core.effecttrust import Act, Ruled, Trust
 from backstop.core.trust import STRUCTURAL, Badness, State
 from backstop.core.trustbreak import TrustBreak
-from backstop.mesh.judging import Seen
+from backstop.mesh.judging import Seen, answer_of
 from backstop.mesh.trails import Kept
 from backstop.meshports import OutEffect
 
@@ -66,10 +66,11 @@ def _was_withheld(record: Checkpoint, payloads: Kept | None) -> bool:
     payload = None if payloads is None else payloads.get(record.output)
     if payload is None:
         return False
-    left = msgspec.json.decode(payload)
-    answers = [part["form"].get("function_response") or {} for part in left.get("parts", ())]
-    told = [one.get("response") for one in answers]
-    return any(isinstance(one, dict) and one.get("backstop") in WITHHELD for one in told)
+    try:
+        _, told = answer_of(payload)
+    except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
+        return False  # it had no canonical form, or was never a recorder's
+    return isinstance(told, dict) and told.get("backstop") in WITHHELD
 
 
 def cut_off(seen: Seen, out: Iterable[OutEffect]) -> Sequence[Ruled]:

@@ -182,3 +182,14 @@ def test_an_action_that_no_recorder_sees_is_not_made(fleet: Fleet) -> None:
     intent = EffectClaimed(run=RUN, at="", step="s0", tool="publish", key="k", fingerprint="f")
     told = MeshJudge(fleet.store, fleet.mind).judge(intent)
     assert told == Unverified(state="BLOCKED", reason="missing dependency", culprit="publish")
+
+
+@pytest.mark.parametrize("payload", [b"!repr", b"[]", b'{"parts":[{}]}', b'{"parts":[1]}'])
+def test_a_payload_that_is_no_recorders_ends_no_recovery(fleet: Fleet, payload: bytes) -> None:
+    fleet.begins()
+    made = look(fleet.store, fleet.mind, RUN).graph[ACTION]
+    fleet.payloads.put(digest(payload), payload)
+    fleet.record(msgspec.structs.replace(made, output=digest(payload), gen=1))
+    ages(fleet)
+    assert recovers(fleet).stopped == ""
+    assert set(fleet.states().values()) == {"V"}
