@@ -259,6 +259,7 @@ def _run(seen: Seen, looked: mesh.Looked) -> report.RunShown:
         run=seen.run,
         steps=[(seen.graph[step], verdict) for step, verdict in seen.verdicts.items()],
         frozen=sorted(frozen),
+        due=looked.due.get(seen.run, ()),
         lease=looked.leases.get(seen.run),
         findings=detect(seen.verdicts),
         plan=told.plan,

@@ -33,7 +33,7 @@ _KEY: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunShown:
-    """One run: its steps' records and verdicts, what of it is frozen, and who recovers it."""
+    """One run: its steps, what of it is frozen, who recovers it, and actions `due` to go out."""
 
     run: str
     steps: Sequence[tuple[Checkpoint, Verdict]]
@@ -42,12 +42,13 @@ class RunShown:
     findings: Sequence[Finding]
     plan: RecoveryPlan
     receipt: Receipt
+    due: Sequence[str] = ()
 
     @property
     def clean(self) -> bool:
-        """Does all of it hold, with nothing frozen?"""
+        """Does all of it hold, with nothing frozen and no action that is still to go out?"""
         held = all(verdict.state is State.VERIFIED for _, verdict in self.steps)
-        return held and not self.frozen
+        return held and not self.frozen and not self.due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,7 @@ def _standing(run: RunShown) -> Iterator[str]:
     if run.frozen:
         yield f"  frozen: {count_of(len(run.frozen), 'step')}"
         yield from (f"    {plain(one)}" for one in run.frozen if one.startswith("agent "))
+    yield from _folded([f"not out, may be asked for again: {plain(one)}" for one in run.due], "  ")
     if run.lease is not None:
         yield f"  recovered now by {plain(run.lease.holder)}, fence {run.lease.fence}"
 
@@ -200,6 +202,7 @@ def _plan(run: RunShown) -> Iterator[str]:
         ("run again", planned.rerun),
         ("kept", planned.reuse),
         ("frozen effects", planned.frozen),
+        ("asked for again", run.due),
         ("waits", tuple(step for step in planned.hold if step not in planned.frozen)),
         ("from before", planned.unknown),
     )
@@ -308,6 +311,7 @@ def _run(run: RunShown) -> Mapping[str, Any]:
         "run": run.run,
         "clean": run.clean,
         "frozen": list(run.frozen),
+        "due": list(run.due),
         "recovered_by": None if run.lease is None else run.lease.holder,
         "steps": [
             {

@@ -31,7 +31,7 @@ from backstop.guard.claims.undoing import Undos
 from backstop.guard.effect import declarations
 from backstop.mesh.judging import MeshJudge, Mind, Seen, seen_in
 from backstop.mesh.recovering import Coordinator, Point, Recovery, Rerunner
-from backstop.mesh.standing import reach_of
+from backstop.mesh.standing import reach_of, to_act
 from backstop.meshports import MeshStore, OutEffect
 from backstop.ports import Clock, Held
 from backstop.wiring.signing import check_signed
@@ -78,13 +78,17 @@ def _undo_of(tool: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """A ledger's mesh as it stands. `remarks` say what nobody looked at."""
+    """A ledger's mesh as it stands. `remarks` say what nobody looked at.
+
+    `due` are the actions, by run, that may be asked for and are not out.
+    """
 
     name: str
     control: Control
     runs: Mapping[str, Seen]
     leases: Mapping[str, Lease] = field(default_factory=dict)
     distrusted: Sequence[OutEffect] = ()
+    due: Mapping[str, Sequence[str]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 
     def of(self, step: str, run: str | None) -> Seen:
@@ -139,10 +143,12 @@ def look_at_file(
             for event in batch:
                 whole.take(event)
     control = whole.control()
+    runs = _judged(whole, mind, control, run, name=str(file))
     return Looked(
         name=str(file),
         control=control,
-        runs=_judged(whole, mind, control, run, name=str(file)),
+        runs=runs,
+        due=_due(runs, mind),
         remarks=tuple(remarks),
     )
 
@@ -154,7 +160,18 @@ def look_at_store(store: MeshStore, mind: Mind, *, name: str, run: str | None) -
     runs = _judged(whole, mind, control, run, name=name)
     leases = {one: lease for one in runs if (lease := store.recovering(one)) is not None}
     distrusted = [one for one in store.out(run) if one.trust in UNSETTLED] if control.breaks else []
-    return Looked(name=name, control=control, runs=runs, leases=leases, distrusted=distrusted)
+    return Looked(
+        name=name,
+        control=control,
+        runs=runs,
+        leases=leases,
+        distrusted=distrusted,
+        due=_due(runs, mind),
+    )
+
+
+def _due(runs: Mapping[str, Seen], mind: Mind) -> Mapping[str, Sequence[str]]:
+    return {run: to_act(seen, mind.payloads) for run, seen in runs.items()}
 
 
 def _judged(
