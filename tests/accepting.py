@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from backstop.core.accepted import Accepted
 from backstop.core.baseline import AgentBaseline, Known, taken
 from backstop.core.divergence import Comparison, Divergence, Kind
+from backstop.core.unshown import Lack
 from backstop.core.verdict import AgentVerdict, Coverage, LedgerFacts, Policy, decide
 from backstop.core.waivers import ByFingerprint, Names, Standing, Waiver
 from tests.comparing import NAMESPACE
@@ -23,7 +24,7 @@ ALL = frozenset(Kind)
 def waiver(
     names: str | Names | Divergence,
     *,
-    kind: Kind | None = None,
+    kind: Kind | Lack | None = None,
     count: int = 1,
     expires: date = UNTIL,
     agent: str = NAMESPACE.agent,

@@ -10,6 +10,7 @@ from backstop.core.baseline import BaselineUse
 from backstop.core.canon import Json
 from backstop.core.divergence import Divergence, Half, Kind, Reason
 from backstop.core.stability import UnstableField
+from backstop.core.unshown import Lack, UnshownFinding
 from backstop.core.verdict import (
     AgentVerdict,
     Coverage,
@@ -144,7 +145,7 @@ def agent_verdict(
 
 
 def waiver(
-    about: str, reason: str, *, line: int, kind: Kind | None = None, added: bool = False
+    about: str, reason: str, *, line: int, kind: Kind | Lack | None = None, added: bool = False
 ) -> Waiver:
     return Waiver(
         names=ByFingerprint(fingerprint=about),
@@ -306,6 +307,44 @@ ACCEPTED = Verdict(
 )
 EMPTY = Verdict(agents=())
 
+BODY = UnshownFinding(
+    fingerprint="6b" * 16,
+    told="what refund does inside changed; no replay runs it",
+    waiver="rounding, read and tested (eva@example.org, until 2026-12-14)",
+)
+BRANCH = UnshownFinding(
+    fingerprint="7c" * 16, told="agent.py:27 ask: a branch changed and no run reached it"
+)
+_AGREED = WaiverUse(
+    waiver=waiver(
+        BODY.fingerprint, "rounding, read and tested", line=3, kind=Lack.UNCOVERED, added=True
+    ),
+    standing=Standing.USED,
+    matched=1,
+    waived=1,
+    unshown=1,
+)
+
+
+def lacking(*unshown: UnshownFinding) -> Coverage:
+    """Coverage of all runs, in which these are not shown."""
+    told = tuple(one.told for one in unshown)
+    return Coverage(runs_compared=7, runs_total=7, uncovered=told, unshown=unshown)
+
+
+UNSHOWN = Verdict(
+    agents=(
+        agent_verdict(
+            decision=Decision.INCONCLUSIVE,
+            coverage=lacking(BODY, BRANCH),
+            why=(BRANCH.why,),
+            waivers=(_AGREED,),
+        ),
+    )
+)
+AGREED = Verdict(
+    agents=(agent_verdict(decision=Decision.PASS, coverage=lacking(BODY), waivers=(_AGREED,)),)
+)
 NAMED = {
     "blocked": BLOCKED,
     "inconclusive": INCONCLUSIVE,
@@ -315,4 +354,6 @@ NAMED = {
     "empty": EMPTY,
     "accepted": ACCEPTED,
     "unstable": UNSTABLE,
+    "unshown": UNSHOWN,
+    "agreed": AGREED,
 }

@@ -29,7 +29,9 @@ def waive(  # noqa: PLR0913, PLR0917  # a command's options are its contract
     count: Annotated[
         int, typer.Option("--count", help="How many there may be; of more, none is waived.")
     ] = 1,
-    kind: Annotated[str | None, typer.Option("--kind", help="The kind of finding.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="The kind of finding, or UNCOVERED.")
+    ] = None,
     agent: AgentName = None,
     author: Annotated[
         str | None, typer.Option("--author", help="Who answers for it; else git's user.email.")

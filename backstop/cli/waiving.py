@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -16,11 +16,12 @@ from backstop.config import waivers as waivers_file
 from backstop.config.reading import text_of
 from backstop.config.waiving import appended
 from backstop.core.divergence import Kind
+from backstop.core.unshown import Lack
 from backstop.core.waivers import ByFingerprint, Waiver
 from backstop.errors import UsageError
 from backstop.reports.document import read
 from backstop.reports.escape import plain
-from backstop.reports.form import DivergenceDocument, VerdictDocument
+from backstop.reports.form import VerdictDocument
 
 _WHOLE: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _PART: Final = re.compile(r"[0-9a-f]{8,32}", re.ASCII)
@@ -46,7 +47,7 @@ class _Finding:
 
     fingerprint: str
     agent: str
-    kind: Kind | None
+    kind: Kind | Lack | None
     said: str = ""
     times: int = 1
 
@@ -85,14 +86,12 @@ def _reported(asked: Asked) -> _Finding:
     """The finding as the report has it: one that is not in there is not waived."""
     path = asked.verdict or Path()
     report = read(read_bytes(path), name=str(path))
-    found = [
-        (agent, one) for agent, one in _findings(report) if one.fingerprint == asked.fingerprint
-    ] or [
-        (agent, one)
-        for agent, one in _findings(report)
+    found = [one for one in _findings(report) if one.fingerprint == asked.fingerprint] or [
+        one
+        for one in _findings(report)
         if _PART.fullmatch(asked.fingerprint) and one.fingerprint.startswith(asked.fingerprint)
     ]
-    names = {one.fingerprint for _, one in found}
+    names = {one.fingerprint for one in found}
     if len(names) != 1:
         what = "no finding" if not names else f"{len(names)} findings"
         raise UsageError(
@@ -100,22 +99,28 @@ def _reported(asked: Asked) -> _Finding:
             "it, or its first 8 letters",
             slug="waiver-unknown",
         )
-    agent, one = found[0]
-    _agree("--agent", asked.agent, agent)
-    _agree("--kind", asked.kind and asked.kind.upper(), one.kind)
-    return _Finding(
-        fingerprint=one.fingerprint,
-        agent=agent,
-        kind=Kind(one.kind),
-        said=f"run {one.run}, step {one.step}: {one.explanation}",
-        times=len(found),
-    )
+    one = found[0]
+    _agree("--agent", asked.agent, one.agent)
+    _agree("--kind", asked.kind and asked.kind.upper(), one.kind or "")
+    return replace(one, times=len(found))
 
 
-def _findings(report: VerdictDocument) -> Iterator[tuple[str, DivergenceDocument]]:
+def _findings(report: VerdictDocument) -> Iterator[_Finding]:
     for agent in report.agents:
         for one in agent.divergences:
-            yield agent.agent, one
+            yield _Finding(
+                fingerprint=one.fingerprint,
+                agent=agent.agent,
+                kind=Kind(one.kind),
+                said=f"run {one.run}, step {one.step}: {one.explanation}",
+            )
+        for lack in agent.coverage.unshown:
+            yield _Finding(
+                fingerprint=lack.fingerprint,
+                agent=agent.agent,
+                kind=Lack.UNCOVERED,
+                said=lack.told,
+            )
 
 
 def _agree(option: str, said: str | None, found: str) -> None:
@@ -132,15 +137,15 @@ def _named(asked: Asked, config: Config) -> _Finding:
     return _Finding(
         fingerprint=asked.fingerprint,
         agent=config.agent(asked.agent).name,
-        kind=None if asked.kind is None else _kind(asked.kind),
+        kind=_kind(asked.kind),
     )
 
 
-def _kind(text: str) -> Kind:
+def _kind(text: str | None) -> Kind | Lack | None:
     try:
-        return Kind(text.upper())
+        return waivers_file.kind_of(text and text.upper())
     except ValueError:
-        known = ", ".join(kind.value for kind in Kind)
+        known = ", ".join(kind.value for kind in (*Kind, *Lack))
         raise UsageError(f"--kind: {text!r} is no kind of finding; choose from {known}") from None
 
 

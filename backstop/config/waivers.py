@@ -14,6 +14,7 @@ from backstop.config.model import Name, Text
 from backstop.config.reading import explained, text_of
 from backstop.config.strictyaml import Document, parse
 from backstop.core.divergence import Kind
+from backstop.core.unshown import Lack
 from backstop.core.waivers import ByCall, ByFingerprint, ByKey, Names, Waiver
 
 FILE: Final = "backstop-waivers.yaml"
@@ -75,7 +76,7 @@ class WaiverModel(_Model):
     key: Pattern | CallModel | None = Field(
         default=None, description="A stored key, or the call that it is made of; `*` is any text."
     )
-    kind: Literal["DUPLICATE", "MUTATED", "MISSING", "EXTRA"] | None = Field(
+    kind: Literal["DUPLICATE", "MUTATED", "MISSING", "EXTRA", "UNCOVERED"] | None = Field(
         default=None, description="The kind of finding; a pattern without one waives nothing."
     )
     agent: Name
@@ -136,6 +137,13 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
+def kind_of(text: str | None) -> Kind | Lack | None:
+    """The kind of finding in ``DUPLICATE`` or ``UNCOVERED``. Raises `ValueError`."""
+    if text is None:
+        return None
+    return Lack.UNCOVERED if text == Lack.UNCOVERED.value else Kind(text)
+
+
 def _waiver(model: WaiverModel, document: Document, at: int) -> Waiver:
     return Waiver(
         names=_names(model),
@@ -143,7 +151,7 @@ def _waiver(model: WaiverModel, document: Document, at: int) -> Waiver:
         reason=model.reason,
         author=model.author,
         expires=day(model.expires),
-        kind=None if model.kind is None else Kind(model.kind),
+        kind=kind_of(model.kind),
         count=model.count,
         # A verdict is the same wherever the checkout lies.
         place=f"{FILE}:{document.lines['waivers', at]}",

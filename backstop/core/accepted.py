@@ -1,6 +1,7 @@
 """What people accepted of one agent, and what that does to findings: baseline first, then waivers.
 
-Neither says anything of coverage: what could not be compared stays inconclusive.
+Of coverage, waivers make up for changes and gaps that they name by fingerprint, and for nothing
+else: what could not be compared stays inconclusive.
 """
 
 from __future__ import annotations
@@ -36,10 +37,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """What was done: places of findings that are `known` or `waived`, and how it is told."""
+    """What was done: places of findings that are `known` or `waived`, and how it is told.
+
+    `unshown` are changes and gaps that are waived, by fingerprint.
+    """
 
     known: frozenset[int] = frozenset()
     waived: Mapping[int, Waiver] = field(default_factory=dict)
+    unshown: Mapping[str, Waiver] = field(default_factory=dict)
     waivers: tuple[WaiverUse, ...] = ()
     baseline: BaselineUse | None = None
 
@@ -50,11 +55,13 @@ def accept(
     accepted: Accepted,
     *,
     unspoken: Iterable[str],
+    unshown: Mapping[str, int],
 ) -> Acceptance:
     """Which findings are known or waived, by their place in `divergences`.
 
     Only those whose places are `standing` use anything up: the others do not count already.
-    `unspoken` are runs of which nothing can be said.
+    `unspoken` are runs of which nothing can be said, `unshown` the fingerprints of what no replay
+    shows, with how many places each stands for.
     """
     among = [divergences[place] for place in standing]
     met = set() if accepted.baseline is None else baselines.met(accepted.baseline, among)
@@ -64,23 +71,33 @@ def accept(
         among,
         known=met,
         tempered=[divergences[place] for place in rest],
+        unshown=unshown,
         today=accepted.today,
         max_days=accepted.max_days,
     )
     return Acceptance(
         known=frozenset(standing[at] for at in met),
         waived={standing[at]: waiver for at, waiver in covered.items()},
-        waivers=(*uses, *_not_counted(accepted, divergences)),
+        unshown={
+            name: use.waiver
+            for use in reversed(uses)
+            if use.standing is Standing.USED
+            for name in unshown
+            if use.waiver.accepts(name)
+        },
+        waivers=(*uses, *_not_counted(accepted, divergences, unshown)),
         baseline=_told(accepted, divergences, len(met), unspoken),
     )
 
 
-def _not_counted(accepted: Accepted, divergences: Sequence[Divergence]) -> tuple[WaiverUse, ...]:
+def _not_counted(
+    accepted: Accepted, divergences: Sequence[Divergence], unshown: Iterable[str]
+) -> tuple[WaiverUse, ...]:
     return tuple(
         WaiverUse(
             waiver=waiver,
             standing=Standing.NOT_COUNTED,
-            matched=sum(map(waiver.matches, divergences)),
+            matched=sum(map(waiver.matches, divergences)) + sum(map(waiver.accepts, unshown)),
             note="comes with this change: it counts once it is on the base (gate.waivers)",
         )
         for waiver in accepted.proposed

@@ -14,6 +14,7 @@ import msgspec
 from backstop.core.declaration import Declaration
 from backstop.core.events import NOTHING
 from backstop.core.spending import LiveUse
+from backstop.core.unshown import Unshown
 
 INTENTS_FORMAT: Final = 1
 
@@ -52,8 +53,8 @@ class IntentsHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", ta
     `declarations` are those that the keys were made under, by tool; `tools` are those that
     the candidate has, `guarded` those on which its harness reported the guard; `ledger` is
     the digest of the ledger replayed. `uncovered` names what the replay cannot speak for,
-    `escapes` what passes interception in that version. `live` tells of a model that could be
-    asked, where one could.
+    `unshown` those of it that a person may accept, `escapes` what passes interception in that
+    version. `live` tells of a model that could be asked, where one could.
     """
 
     format: int
@@ -65,6 +66,7 @@ class IntentsHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", ta
     tools: tuple[str, ...] = ()
     guarded: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
+    unshown: tuple[Unshown, ...] = ()
     escapes: tuple[Escaped, ...] = ()
     live: LiveUse | msgspec.UnsetType = msgspec.UNSET
 

@@ -18,9 +18,9 @@ from backstop.core.baseline import BaselineUse
 from backstop.core.canon import canonical, digest
 from backstop.core.divergence import Comparison, Divergence, Kind
 from backstop.core.drift import changes
-from backstop.core.intents import RunReplayed
 from backstop.core.spending import LiveUse
 from backstop.core.stability import UnstableField
+from backstop.core.unshown import UnshownFinding, not_covered
 from backstop.core.waivers import Waiver, WaiverUse
 
 
@@ -54,7 +54,8 @@ class Policy:
     `accepts` are ways past interception that may stay uncovered, by name.
     `max_assumed_steps` counts steps over all runs. `allow_empty` lets a ledger with no run,
     or a comparison with none, pass: for the change that introduces Backstop. `accepted` is
-    what does not block although its kind does; it never makes up for coverage (D4).
+    what does not block although its kind does; of coverage it makes up for nothing but changes and
+    gaps that it names by their fingerprints (D4).
     """
 
     fail_on: frozenset[Kind] = frozenset({Kind.DUPLICATE})
@@ -71,8 +72,8 @@ class Coverage:
     `steps_lost` are those of runs that were not replayed to their end, as far as they are not
     assumed. `drift` is ``none``, ``drifted`` or ``unknown``; `drifted` names request parts by
     agent. `not_replayable` maps runs to why they could not be replayed to their end; `uncovered`
-    names what a replay cannot exercise. `doubts` are further reasons why a PASS would be
-    a lie.
+    names what a replay cannot exercise, `unshown` those of it that a person may accept. `doubts`
+    are further reasons why a PASS would be a lie.
     """
 
     runs_compared: int = 0
@@ -84,12 +85,18 @@ class Coverage:
     drifted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     not_replayable: Mapping[str, str] = field(default_factory=dict)
     uncovered: tuple[str, ...] = ()
+    unshown: tuple[UnshownFinding, ...] = ()
     doubts: tuple[str, ...] = ()
 
     @property
     def steps_covered(self) -> int:
         """The steps that the record vouches for: neither assumed nor lost."""
         return max(0, self.steps_total - self.steps_assumed - self.steps_lost)
+
+    @property
+    def accepted(self) -> int:
+        """How many places that no replay shows a person accepted."""
+        return sum(one.places for one in self.unshown if one.waiver is not None)
 
     @property
     def changed(self) -> str:
@@ -198,6 +205,7 @@ def decide(
     `is_unstable` tells findings that rest on nothing but what differs between replays.
     """
     judged, acceptance = _tempered(comparison.divergences, coverage, pre_existing, policy.accepted)
+    coverage = _accepting(coverage, acceptance)
     if is_unstable is not None:
         judged = tuple(replace(one, unstable=is_unstable(one.divergence)) for one in judged)
     why = [*_blocking(judged, policy)]
@@ -245,12 +253,24 @@ def _tempered(
         for place, one in enumerate(judged)
         if not one.pre_existing and not one.divergence.assumed
     ]
-    acceptance = accept(divergences, standing, accepted, unspoken=coverage.not_replayable)
+    acceptance = accept(
+        divergences,
+        standing,
+        accepted,
+        unspoken=coverage.not_replayable,
+        unshown={one.fingerprint: one.places for one in coverage.unshown},
+    )
     for place in acceptance.known:
         judged[place] = replace(judged[place], known=True)
     for place, waiver in acceptance.waived.items():
         judged[place] = replace(judged[place], waiver=_said(waiver))
     return tuple(judged), acceptance
+
+
+def _accepting(coverage: Coverage, acceptance: Acceptance) -> Coverage:
+    said = {name: _said(waiver) for name, waiver in acceptance.unshown.items()}
+    found = tuple(replace(one, waiver=said.get(one.fingerprint)) for one in coverage.unshown)
+    return replace(coverage, unshown=found)
 
 
 def _temper(divergence: Divergence, left: Counter[tuple[str, ...]]) -> Judged:
@@ -301,7 +321,12 @@ def _gaps(comparison: Comparison, coverage: Coverage, policy: Policy) -> list[st
         f"{call.tool} in run {call.run}, step {call.step} has no key: {call.why}"
         for call in comparison.unkeyed
     ]
-    gaps += [f"not covered: {what}" for what in coverage.uncovered]
+    accepted = Counter(one.told for one in coverage.unshown if one.waiver is not None)
+    for what in coverage.uncovered:
+        if accepted[what] > 0:  # one line each: what else has the same words still counts
+            accepted[what] -= 1
+        else:
+            gaps.append(not_covered(what))
     return [*gaps, *coverage.doubts]
 
 
@@ -338,37 +363,6 @@ def counts_of(comparison: Comparison, judged: Sequence[Judged]) -> dict[str, int
         "known": sum(one.known for one in judged),
         "unstable": sum(one.unstable for one in judged),
     }
-
-
-def cover(replayed: Mapping[str, RunReplayed], runs: Sequence[str]) -> Coverage:
-    """Coverage of a replay over the runs of its ledger."""
-    drifts = {run.drift for run in replayed.values()}
-    drifted: dict[str, set[str]] = {}
-    for run in replayed.values():
-        for agent, parts in run.drifted.items():
-            drifted.setdefault(agent, set()).update(parts)
-    whole = [run for run in set(runs) & set(replayed) if replayed[run].not_replayable is None]
-    return Coverage(
-        runs_compared=len(whole),
-        runs_total=len(runs),
-        steps_total=sum(run.steps_total for run in replayed.values()),
-        steps_assumed=sum(run.steps_assumed for run in replayed.values()),
-        steps_lost=sum(
-            max(0, run.steps_total - run.steps_assumed)
-            for run in replayed.values()
-            if run.not_replayable is not None
-        ),
-        drift=next((d for d in ("drifted", "unknown", "live") if d in drifts), "none"),
-        drifted={agent: tuple(sorted(parts)) for agent, parts in sorted(drifted.items())},
-        not_replayable={
-            **dict.fromkeys(sorted(set(runs) - set(replayed)), "nothing is said of it"),
-            **{
-                name: run.not_replayable
-                for name, run in sorted(replayed.items())
-                if run.not_replayable is not None
-            },
-        },
-    )
 
 
 def doubting(coverage: Coverage, *doubts: str) -> Coverage:

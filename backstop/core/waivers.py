@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from backstop.core.canon import Json, canonical
 from backstop.core.divergence import Divergence, Kind
+from backstop.core.unshown import Lack
 
 MAX_DAYS: Final = 90
 """How many days ahead a waiver may expire, where nothing else is configured."""
@@ -107,7 +108,7 @@ class Waiver:
     reason: str
     author: str
     expires: date
-    kind: Kind | None = None
+    kind: Kind | Lack | None = None
     count: int = 1
     place: str = ""
     added: bool = False
@@ -120,6 +121,11 @@ class Waiver:
     def matches(self, divergence: Divergence) -> bool:
         """Does it name this finding? Says nothing of expiry, breadth or count."""
         return self.kind in {None, divergence.kind} and self.names.meets(divergence)
+
+    def accepts(self, fingerprint: str) -> bool:
+        """Does it name this change or gap that no replay shows? A pattern never does."""
+        names = ByFingerprint(fingerprint=fingerprint)
+        return self.kind in {None, Lack.UNCOVERED} and self.names == names
 
 
 class Standing(StrEnum):
@@ -138,7 +144,8 @@ class Standing(StrEnum):
 class WaiverUse:
     """A waiver with what it did: `matched` findings it names, of which `waived` are let pass.
 
-    `note` says in one sentence why it waives nothing, or what to do about it; empty for a
+    `unshown` is how many places of the waived no replay shows: they are no divergences. `note` says
+    in one sentence why it waives nothing, or what to do about it; empty for a
     waiver that is as it should be.
     """
 
@@ -146,6 +153,7 @@ class WaiverUse:
     standing: Standing
     matched: int = 0
     waived: int = 0
+    unshown: int = 0
     note: str = ""
 
 
@@ -155,6 +163,7 @@ def apply(
     *,
     known: Collection[int],
     tempered: Sequence[Divergence],
+    unshown: Mapping[str, int],
     today: date,
     max_days: int = MAX_DAYS,
 ) -> tuple[dict[int, Waiver], tuple[WaiverUse, ...]]:
@@ -163,6 +172,8 @@ def apply(
     Those at the places `known` need no waiver, and count for what a waiver was agreed for all
     the same: nothing that is accepted elsewhere makes a waiver reach further. `tempered`
     findings do not count at all, and only keep a waiver that names them from being unused.
+    `unshown` are fingerprints of what no replay shows, with how many places each stands for: a use
+    that is `USED` accepts those that its waiver names.
     """
     covered: dict[int, Waiver] = {}
     uses: list[WaiverUse] = []
@@ -170,8 +181,9 @@ def apply(
         places = [at for at, one in enumerate(standing) if waiver.matches(one)]
         needed = [at for at in places if at not in known]
         others = sum(waiver.matches(one) for one in tempered)
+        past = [count for name, count in unshown.items() if waiver.accepts(name)]
         why = _withheld(waiver, len(places), today=today, max_days=max_days)
-        standing_now, note = why or _standing(bool(needed), bool(places or others))
+        standing_now, note = why or _standing(bool(needed or past), bool(places or others))
         is_used = standing_now is Standing.USED
         if is_used:
             covered.update((place, waiver) for place in needed if place not in covered)
@@ -179,8 +191,9 @@ def apply(
             WaiverUse(
                 waiver=waiver,
                 standing=standing_now,
-                matched=len(places) + others,
-                waived=len(needed) if is_used else 0,
+                matched=len(places) + others + len(past),
+                waived=len(needed) + len(past) if is_used else 0,
+                unshown=sum(past) if is_used else 0,
                 note=note,
             )
         )

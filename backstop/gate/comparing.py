@@ -12,6 +12,7 @@ from backstop.core.history import History
 from backstop.core.intents import Escaped, Intent, Pass, RunReplayed
 from backstop.core.keying import Rules
 from backstop.core.spending import LiveUse
+from backstop.core.unshown import Unshown
 from backstop.core.verdict import identity_of
 
 
@@ -25,7 +26,8 @@ class Asked:
     a replay of this ledger went; it is None for a candidate that is itself a ledger, whose
     `declarations` its rows name by digest. `spoken` are then the runs that the candidate speaks
     for; None is all. `version` is its content digest. `again` is what it asked for in other worlds.
-    `live` tells of a live model that could be asked.
+    `live` tells of a live model that could be asked. `unshown` are those of the `uncovered` that a
+    person may accept.
     """
 
     intents: Sequence[Intent]
@@ -38,6 +40,7 @@ class Asked:
     replayed: Mapping[str, RunReplayed] | None = None
     spoken: Mapping[str, RunReplayed] | None = None
     uncovered: tuple[str, ...] = ()
+    unshown: tuple[Unshown, ...] = ()
     escapes: tuple[Escaped, ...] = ()
     version: str = ""
     live: LiveUse | None = None

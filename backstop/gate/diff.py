@@ -12,6 +12,7 @@ from backstop.core.history import History, Outcome
 from backstop.core.intents import FromLedger, Intent, RunReplayed
 from backstop.core.intentsfile import Intents, IntentsError
 from backstop.core.ledgerfile import Ledger
+from backstop.core.unshown import gap
 from backstop.core.verdict import AgentVerdict, Policy
 from backstop.errors import LedgerError
 from backstop.gate.comparing import Asked
@@ -70,13 +71,15 @@ def _of_ledger(ledger: Recorded, baseline: Header) -> Asked:
         )
     declared = _current(ledger.header)
     history = ledger.history
+    gaps = tuple(gap(text) for text in ledger.header.gaps or ())
     return Asked(
         intents=list(_committed(history, ledger.header)),
         keyed_under=declared,
         declarations=ledger.header.declarations,
         guarded=frozenset(declared) if ledger.header.guarded else frozenset(),
         spoken={run: RunReplayed(run=run) for run in history.runs},
-        uncovered=tuple(ledger.header.gaps or ()),
+        uncovered=tuple(one.told for one in gaps),
+        unshown=gaps,
     )
 
 
@@ -103,6 +106,7 @@ def _of_intents(intents: Intents, baseline: Recorded) -> Asked:
         replayed=told if header.ledger else None,
         spoken=None if header.ledger else {**asking, **told},
         uncovered=header.uncovered,
+        unshown=header.unshown,
         escapes=header.escapes,
         version=header.candidate,
         live=None if header.live is msgspec.UNSET else header.live,

@@ -12,7 +12,8 @@ from itertools import product
 
 import msgspec
 
-from backstop.core import waivers
+from backstop.core import unshown, waivers
+from backstop.core.covering import cover
 from backstop.core.declaration import Declaration, Namespace, completed
 from backstop.core.events import Header
 from backstop.core.history import History
@@ -24,7 +25,6 @@ from backstop.core.verdict import (
     Coverage,
     LedgerFacts,
     Policy,
-    cover,
     decide,
     doubting,
     worse,
@@ -210,11 +210,11 @@ def _judge(
     subtract: bool,
 ) -> AgentVerdict:
     comparison, disputed = settled(recorded.history, candidate, rules)
-    gaps = recorded.header.gaps or []  # neither unset nor empty
-    untold = [f"the ledger is incomplete: {gap}" for gap in gaps]
     base, steady = _steadiness(candidate, control, rules)
     unsteady = doubts(steady, policy)
-    coverage = doubting(_coverage(recorded, candidate, policy), *silent, *untold, *unsteady)
+    coverage = doubting(
+        _coverage(recorded, candidate, policy, agent=rules.namespace.agent), *silent, *unsteady
+    )
     coverage = doubting(coverage, *disputed)
     pre_existing: Counter[tuple[str, ...]] = Counter()
     if control is not None:
@@ -263,14 +263,20 @@ def _without_base(recorded: Recorded, candidate: Asked) -> tuple[str, ...]:
     )
 
 
-def _coverage(recorded: Recorded, candidate: Asked, policy: Policy) -> Coverage:
+def _coverage(recorded: Recorded, candidate: Asked, policy: Policy, *, agent: str) -> Coverage:
     runs = recorded.history.runs
+    gaps = tuple(map(unshown.gap, dict.fromkeys(recorded.header.gaps or ())))
     told = candidate.spoken if candidate.replayed is None else candidate.replayed
     if told is None:
-        return Coverage(runs_compared=len(runs), runs_total=len(runs))
-    covered = cover(_admitting(told, candidate.intents), runs)
-    past = not_covered(candidate.escapes, policy)
-    return replace(covered, uncovered=(*candidate.uncovered, *past))
+        covered = Coverage(runs_compared=len(runs), runs_total=len(runs))
+    else:
+        covered = cover(_admitting(told, candidate.intents), runs)
+    past = (*candidate.uncovered, *not_covered(candidate.escapes, policy))
+    return replace(
+        covered,
+        uncovered=(*past, *(one.told for one in gaps)),
+        unshown=unshown.found(agent, (*candidate.unshown, *gaps)),
+    )
 
 
 def _admitting(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from backstop.adk.blocks import MODULE, Block
+from backstop.core.canon import digest
+from backstop.core.unshown import Sort, Unshown, rest
 from backstop.replay.code import Exercised
 from backstop.replay.wire import Ready
 
@@ -16,7 +18,7 @@ _LINES_SHOWN: Final = 5
 
 def uncovered(
     candidate: Ready, *, base: Ready | None, recorded: Mapping[str, str]
-) -> tuple[str, ...]:
+) -> tuple[Unshown, ...]:
     """What the verdict on a candidate does not cover, whatever its runs reach.
 
     Without a `base`, `recorded` says which code the tools had when the ledger was written.
@@ -31,34 +33,54 @@ def code_of(ready: Ready) -> dict[str, str]:
     return {tool.tool: tool.code for tool in ready.tools if tool.code}
 
 
-def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[Unshown]:
     return [
-        f"what {tool} does inside changed; no replay runs it"
+        Unshown(
+            sort=Sort.BODY,
+            subject=tool,
+            told=f"what {tool} does inside changed; no replay runs it",
+            before=before[tool],
+            after=after[tool],
+        )
         for tool in sorted(before.keys() & after.keys())
         if before[tool] != after[tool]
     ]
 
 
-def _beside(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+def _beside(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Unshown]:
     """Modules outside of the agent's folder: nobody marks what a run reaches of them."""
     for file in sorted(before.keys() | after.keys()):
         if before.get(file) != after.get(file):
             what = "is new" if file not in before else "changed" if file in after else "is gone"
-            yield f"{file} {what}, and outside of the agent's folder no run tells what it reached"
+            told = f"{file} {what}, and outside of the agent's folder no run tells what it reached"
+            yield _held(Sort.BESIDE, file, told, before, after)
 
 
-def unreached(base: Exercised, candidate: Exercised) -> tuple[str, ...]:
+def _held(
+    sort: Sort, name: str, told: str, before: Mapping[str, str], after: Mapping[str, str]
+) -> Unshown:
+    """A change of what both versions hold by `name`, as digests."""
+    return Unshown(
+        sort=sort,
+        subject=name,
+        told=told,
+        before=before.get(name, ""),
+        after=after.get(name, ""),
+    )
+
+
+def unreached(base: Exercised, candidate: Exercised) -> tuple[Unshown, ...]:
     """D7: what differs between two versions and no run of either reached, a place a line.
 
     What only the base has counts as well: it was removed, and no run tells what that does.
     """
     found = [*_agents(base, candidate), *_code(base, candidate), *_data(base, candidate)]
-    if (more := len(found) - _LISTED) > 0:
-        found[_LISTED:] = [f"{more} more places changed and no run reached them"]
+    if len(found) > _LISTED:
+        found[_LISTED:] = [rest(found[_LISTED:])]
     return tuple(found)
 
 
-def _agents(base: Exercised, candidate: Exercised) -> Iterator[str]:
+def _agents(base: Exercised, candidate: Exercised) -> Iterator[Unshown]:
     """An agent that a run asked is judged by its requests' digests; others by nothing."""
     before, after = base.setups, candidate.setups
     for name in sorted(before.keys() | after.keys()):
@@ -66,9 +88,12 @@ def _agents(base: Exercised, candidate: Exercised) -> Iterator[str]:
             continue
         if name not in after:
             if name not in base.reached.agents:
-                yield f"agent {name} was removed and no run had asked it"
+                told = f"agent {name} was removed and no run had asked it"
+                yield _held(Sort.AGENT, name, told, before, after)
         elif name not in candidate.reached.agents:
-            yield f"agent {name} {'changed' if name in before else 'is new'} and no run asked it"
+            what = "changed" if name in before else "is new"
+            told = f"agent {name} {what} and no run asked it"
+            yield _held(Sort.AGENT, name, told, before, after)
 
 
 class _Placed(NamedTuple):
@@ -90,19 +115,41 @@ def _functions(version: Exercised) -> dict[str, dict[str, list[_Placed]]]:
     return found
 
 
-def _code(base: Exercised, candidate: Exercised) -> Iterator[str]:
+def _code(base: Exercised, candidate: Exercised) -> Iterator[Unshown]:
     before, after = _functions(base), _functions(candidate)
     everywhere = {name for functions in after.values() for name in functions}
     for file, functions in after.items():
         known = before.get(file, {})
         for name, placed in functions.items():
-            yield from _function(file, name, known.get(name, []), placed, base, candidate)
+            earlier = known.get(name, [])
+            if (told := _function(file, name, earlier, placed, base, candidate)) is not None:
+                yield _written(file, name, told, earlier, placed)
     for file, functions in before.items():
         for name, placed in functions.items():
             # Moved to another file, it is listed there if no run reached it.
             gone = file not in after if name == MODULE else name not in everywhere
             if gone and not base.has_reached(file, placed[0].number):
-                yield f"{_shown(file, name, [placed[0]])} was removed and no run had reached it"
+                told = f"{_shown(file, name, [placed[0]])} was removed and no run had reached it"
+                yield _written(file, name, told, placed, [])
+
+
+def _written(
+    file: str, name: str, told: str, before: Sequence[_Placed], after: Sequence[_Placed]
+) -> Unshown:
+    """A change of a function, named by all that it says: its place in the file is no part of it."""
+    return Unshown(
+        sort=Sort.CODE,
+        subject=f"{file}:{name}",
+        told=told,
+        before=_says(before),
+        after=_says(after),
+    )
+
+
+def _says(placed: Sequence[_Placed]) -> str:
+    return (
+        digest("\n".join(f"{one.block.says} {one.block.way}" for one in placed)) if placed else ""
+    )
 
 
 def _function(
@@ -112,17 +159,18 @@ def _function(
     after: list[_Placed],
     base: Exercised,
     candidate: Exercised,
-) -> Iterator[str]:
-    """What is to be said of one function: at most one line."""
+) -> str | None:
+    """What is to be said of one function; None where runs reached all that differs."""
     changed = _only_in(after, before)
     missed = [one for one in changed if not candidate.has_reached(file, one.number)]
     if any(one.block.is_first for one in missed):
         what = "changed" if before else "is new"
-        yield f"{_shown(file, name, missed[:1])} {what} and no run reached it"
-    elif missed:
-        yield f"{_shown(file, name, missed)}: a branch changed and no run reached it"
-    elif any(not base.has_reached(file, one.number) for one in _said_only_in(before, after)):
-        yield f"{_shown(file, name, after[:1])} lost a branch that no run had reached"
+        return f"{_shown(file, name, missed[:1])} {what} and no run reached it"
+    if missed:
+        return f"{_shown(file, name, missed)}: a branch changed and no run reached it"
+    if any(not base.has_reached(file, one.number) for one in _said_only_in(before, after)):
+        return f"{_shown(file, name, after[:1])} lost a branch that no run had reached"
+    return None
 
 
 def _only_in(these: list[_Placed], those: list[_Placed]) -> list[_Placed]:
@@ -150,7 +198,7 @@ def _shown(file: str, name: str, placed: list[_Placed]) -> str:
     return f"{file}:{lines}{more} {'the module' if name == MODULE else name}"
 
 
-def _data(base: Exercised, candidate: Exercised) -> Iterator[str]:
+def _data(base: Exercised, candidate: Exercised) -> Iterator[Unshown]:
     """Files that are no code: what reads them is known only where a run read them."""
     before, after = base.code.data, candidate.code.data
     for file in sorted(before.keys() | after.keys()):
@@ -158,9 +206,13 @@ def _data(base: Exercised, candidate: Exercised) -> Iterator[str]:
             continue
         if file not in after:
             if file not in base.reached.files:
-                yield f"{file} was removed and no run had read it"
+                told = f"{file} was removed and no run had read it"
+                yield _held(Sort.DATA, file, told, before, after)
         elif file not in candidate.reached.files:
-            yield f"{file} {'changed' if file in before else 'is new'} and no run read it"
-    for file, digest in sorted(candidate.code.unread.items()):
-        if base.code.unread.get(file) != digest:
-            yield f"{file} changed, and this Python cannot read it: nobody knows what runs reached"
+            what = "changed" if file in before else "is new"
+            yield _held(Sort.DATA, file, f"{file} {what} and no run read it", before, after)
+    odd, still = base.code.unread, candidate.code.unread
+    for file in sorted(still):
+        if odd.get(file) != still[file]:
+            told = f"{file} changed, and this Python cannot read it: nobody knows what runs reached"
+            yield _held(Sort.CODE, file, told, odd, still)

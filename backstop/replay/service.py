@@ -18,6 +18,7 @@ from backstop.core.canon import CANON_VERSION
 from backstop.core.events import RequestDigests, RunOpened
 from backstop.core.intents import INTENTS_FORMAT, IntentsHeader
 from backstop.core.keying import Rules
+from backstop.core.unshown import Unshown
 from backstop.ports import Sandbox
 from backstop.replay.code import Exercised
 from backstop.replay.coverage import uncovered, unreached
@@ -249,11 +250,13 @@ def _told(plan: Plan, played: _Played) -> Replay:
     early = sorted(set(work.escapes))  # every process imports the same candidate
     later = tuple(e for outcome in in_ledger_order for e in outcome.escapes)
     exercised = Exercised.of(ready, plan.code, work.reached)
-    missed = _not_exercised(plan, ready, exercised)
+    unshown = _unshown(plan, ready, exercised)
+    missed = (*(one.told for one in unshown), *_unspoken(plan, ready))
     base = None if plan.base is None else plan.base.ready
     return Replay(
         header=msgspec.structs.replace(
-            _header(plan, ready, work.rules, tuple(dict.fromkeys((*later, *missed)))),
+            _header(plan, ready, work.rules, (*dict.fromkeys(later), *missed)),
+            unshown=unshown,
             escapes=(
                 *attempted(early, before=() if plan.base is None else plan.base.escapes),
                 *escaped(ready, base=base, exercised=exercised),
@@ -289,16 +292,20 @@ def _header(plan: Plan, ready: Ready, rules: Rules, missed: tuple[str, ...]) -> 
     )
 
 
-def _not_exercised(plan: Plan, ready: Ready, exercised: Exercised) -> tuple[str, ...]:
-    """What this replay cannot speak for, whatever it asked (D7)."""
+def _unshown(plan: Plan, ready: Ready, exercised: Exercised) -> tuple[Unshown, ...]:
+    """What no replay of this ledger can show, whatever it asked (D7)."""
     base = plan.base
     found = uncovered(ready, base=None if base is None else base.ready, recorded=plan.header.code)
-    found += plan.unseen
     if base is not None and plan.events:  # an empty ledger says by itself that nothing was run
         found += unreached(base.exercised, exercised)
-    if plan.walls and "seccomp" not in ready.isolation:
-        return (*found, "the candidate was not isolated: this system has no seccomp")
     return found
+
+
+def _unspoken(plan: Plan, ready: Ready) -> tuple[str, ...]:
+    """What another replay could show, with other packages or other walls: nobody accepts that."""
+    if plan.walls and "seccomp" not in ready.isolation:
+        return (*plan.unseen, "the candidate was not isolated: this system has no seccomp")
+    return plan.unseen
 
 
 def guarded_tools(tools: Iterable[ToolSeen]) -> tuple[str, ...]:

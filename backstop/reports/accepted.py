@@ -71,6 +71,8 @@ def _waiver(use: WaiverUse, spelling: Spelling) -> str:
     waiver = use.waiver
     kind = f"{waiver.kind.value} " if waiver.kind is not None else ""
     done = f"waives {use.waived:,}" if use.waived else "waives nothing"
+    if use.unshown:
+        done = f"accepts {count_of(use.unshown, 'change')} that no replay shows"
     return (
         f"{done}: {kind}{spelling.digest(waiver.about)}, until {waiver.expires}, "
         f"by {spelling.name(waiver.author)}: {spelling.name(waiver.reason, _REASON)}"

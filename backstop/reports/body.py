@@ -16,7 +16,7 @@ from backstop.reports.accepted import brought
 from backstop.reports.carried import Carried
 from backstop.reports.context import CommentContext
 from backstop.reports.escape import code, fenced
-from backstop.reports.explain import count_of
+from backstop.reports.explain import accepted_line, count_of
 from backstop.reports.living import model_calls
 from backstop.reports.markdown import (
     Spelling,
@@ -78,6 +78,10 @@ _NEXT: Final[Mapping[State, str]] = {
     State.INCONCLUSIVE: "remove what is missing, or allow it in the policy, and run again:",
 }
 
+_ACCEPTING: Final = (
+    "A change that no replay shows has a finding's name: who has read it may accept it, by "
+    '`backstop waive FINDING --reason "..." --days 14`.'
+)
 _FIRST_LEDGER: Final = (
     "bring a ledger, or let the pull request that brings Backstop in pass with "
     "`allow-empty: true` (on a command line, `--allow-empty`)."
@@ -130,7 +134,10 @@ def _compared(agents: Sequence[AgentVerdict], context: CommentContext) -> str:
     """The first line after the headline: how much the verdict speaks for, and the counts."""
     done = sum(agent.coverage.runs_compared for agent in agents)
     total = sum(agent.coverage.runs_total for agent in agents)
-    return f"Compared **{done:,} of {count_of(total, 'run')}**{_at(context)}: {tally(agents)}."
+    compared = f"Compared **{done:,} of {count_of(total, 'run')}**{_at(context)}: {tally(agents)}."
+    if accepted := sum(agent.coverage.accepted for agent in agents):
+        compared += f" **{accepted_line(accepted).capitalize()}.**"
+    return compared
 
 
 def _at(context: CommentContext) -> str:
@@ -221,6 +228,8 @@ def _as_of(carried: Carried, context: CommentContext) -> str:
     ]
     compared_then = f"Compared {carried.compared:,} of {count_of(carried.total, 'run')} then"
     told = [f"{compared_then}; {count_of(carried.findings, 'finding')}."]
+    if carried.accepted:
+        told.append(f"{accepted_line(carried.accepted).capitalize()}.")
     if rows:
         told.append(table(("Finding", "Tool", "Run, step"), rows))
     return details(summary, "\n\n".join(told))
@@ -235,6 +244,8 @@ def _next(state: State, agents: Sequence[AgentVerdict], context: CommentContext)
     parts = [first, shell(*_commands(agents, context))]
     if state is State.BLOCKED:
         parts.append("A finding that is meant can be waived: its fold above holds the command.")
+    if any(one.waiver is None for agent in agents for one in agent.coverage.unshown):
+        parts.append(_ACCEPTING)
     return "\n\n".join(parts)
 
 

@@ -43,7 +43,10 @@ class CarriedFinding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An agent's verdict at commit `head`: shown as of then, never counted."""
+    """An agent's verdict at commit `head`: shown as of then, never counted.
+
+    `accepted` counts the places that no replay shows and a person accepted, where there were any.
+    """
 
     agent: Annotated[str, Meta(max_length=63)]
     decision: Decision
@@ -51,6 +54,7 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     compared: Count
     total: Count
     findings: Count
+    accepted: Count | msgspec.UnsetType = msgspec.UNSET
     rows: Annotated[tuple[CarriedFinding, ...], Meta(max_length=_MAX_ROWS)] = ()
 
 
@@ -63,6 +67,7 @@ def remembered(agent: AgentVerdict, *, head: str, show_values: bool) -> Carried:
         compared=agent.coverage.runs_compared,
         total=agent.coverage.runs_total,
         findings=len(agent.judged),
+        accepted=agent.coverage.accepted or msgspec.UNSET,
         rows=tuple(_finding(judged, show_values) for judged in agent.judged[:_MAX_ROWS]),
     )
 

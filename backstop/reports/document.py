@@ -35,6 +35,7 @@ from backstop.reports.form import (
     OtherCountsDocument,
     RunReason,
     TimingDocument,
+    UnshownDocument,
     UnstableDocument,
     VerdictDocument,
     WaiverDocument,
@@ -171,6 +172,13 @@ def _agent(agent: AgentVerdict) -> AgentDocument:
             steps_covered=coverage.steps_covered,
             steps_lost=coverage.steps_lost,
             changed=by_part(coverage.drifted),
+            unshown=[
+                UnshownDocument(
+                    **{name: getattr(one, name) for name in UnshownDocument.__struct_fields__}
+                )
+                for one in coverage.unshown
+            ],
+            accepted=coverage.accepted,
         ),
         counts=CountsDocument(
             **{name: agent.counts.get(name, 0) for name in CountsDocument.__struct_fields__}
@@ -219,6 +227,7 @@ def _waiver(use: WaiverUse) -> WaiverDocument:
         matched=use.matched,
         waived=use.waived,
         note=use.note,
+        unshown=use.unshown,
     )
 
 

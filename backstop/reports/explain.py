@@ -159,6 +159,11 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def accepted_line(number: int) -> str:
+    """``accepted: 2 changes that no replay shows``: what a pass does not rest on."""
+    return f"accepted: {count_of(number, 'change')} that no replay shows"
+
+
 def anchor(divergence: Divergence) -> str:
     """Where docs/divergences.md explains it: ``kind-reason``."""
     return f"{divergence.kind.value.lower()}-{divergence.reason.value.replace(' ', '-')}"

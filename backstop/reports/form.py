@@ -54,12 +54,26 @@ class RunReason(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class UnshownDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A change or gap that no replay shows; `waiver` says why it was accepted, if it was.
+
+    `places` is how many it stands for: more than one where a list was cut.
+    """
+
+    fingerprint: str
+    told: str
+    places: int
+    waiver: str | None
+
+
 class CoverageDocument(msgspec.Struct, frozen=True, kw_only=True):
     """How much of the ledger the verdict speaks for.
 
     `steps_covered` are those that the record vouches for: neither assumed nor, like
     `steps_lost`, of a run that was not replayed to its end. `changed` says of each part of
     models' requests in how many agents it changed, `drifted` of each agent which parts.
+    `unshown` are those of the `uncovered` that a person may accept, `accepted` how many places
+    were.
     """
 
     runs_compared: int
@@ -74,6 +88,8 @@ class CoverageDocument(msgspec.Struct, frozen=True, kw_only=True):
     steps_covered: int
     steps_lost: int
     changed: dict[str, int]
+    unshown: list[UnshownDocument]
+    accepted: int
 
 
 class CountsDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +156,7 @@ class WaiverDocument(msgspec.Struct, frozen=True, kw_only=True):
     matched: int
     waived: int
     note: str
+    unshown: int
 
 
 class BaselineDocument(msgspec.Struct, frozen=True, kw_only=True):

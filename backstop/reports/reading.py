@@ -14,6 +14,7 @@ from backstop.core.baseline import BaselineUse
 from backstop.core.divergence import Divergence, Half, Kind, Reason
 from backstop.core.spending import LiveUse
 from backstop.core.stability import UnstableField
+from backstop.core.unshown import UnshownFinding
 from backstop.core.verdict import AgentVerdict, Coverage, Decision, Judged, LedgerFacts, Verdict
 from backstop.reports.document import VerdictFault
 from backstop.reports.form import (
@@ -65,6 +66,10 @@ def _agent(agent: AgentDocument) -> AgentVerdict:
             drifted={name: tuple(parts) for name, parts in coverage.drifted.items()},
             not_replayable={one.run: one.reason for one in coverage.not_replayable},
             uncovered=tuple(coverage.uncovered),
+            unshown=tuple(
+                UnshownFinding(**{name: getattr(one, name) for name in one.__struct_fields__})
+                for one in coverage.unshown
+            ),
             doubts=tuple(coverage.doubts),
         ),
         counts={**counts, **{name: getattr(more, name) for name in more.__struct_fields__}},

@@ -14,7 +14,7 @@ from backstop.reports.accepted import known_line, to_mend
 from backstop.reports.context import CommentContext
 from backstop.reports.covered import covered, drift
 from backstop.reports.escape import code
-from backstop.reports.explain import anchor, at, count_of, remedy, rule, sentence
+from backstop.reports.explain import accepted_line, anchor, at, count_of, remedy, rule, sentence
 from backstop.reports.living import spent
 from backstop.reports.markdown import (
     Spelling,
@@ -81,11 +81,13 @@ class Section:
         parts: list[str] = []
         if self.headed:
             parts += [f"### {self.heading()}", _counted(agent)]
+            if agent.coverage.accepted:
+                parts.append(f"**{accepted_line(agent.coverage.accepted).capitalize()}.**")
         parts += known_line(agent, spelling)
         if agent.neutral:
             parts.append("New: there is no history to judge it by yet, so it does not count.")
         elif agent.decision is Decision.INCONCLUSIVE:
-            reasons = bullets(_lines(agent.why, spelling))
+            reasons = bullets(_reasons(agent, spelling))
             parts.append(alert("WARNING", f"**This is not a pass.** What is missing:\n{reasons}"))
         return "\n\n".join(parts)
 
@@ -93,7 +95,12 @@ class Section:
         """What stands below the findings: coverage, notes, the ledger."""
         agent, spelling = self.agent, spelling_of(self.context)
         notes = [*_lines(unsteady(agent), spelling), *_lines(agent.notes, spelling)]
-        lines = [*_coverage(agent, spelling), *to_mend(agent, spelling), *notes]
+        lines = [
+            *_coverage(agent, spelling),
+            *_accepted(agent, spelling),
+            *to_mend(agent, spelling),
+            *notes,
+        ]
         ledger = self._ledger(spelling)
         return f"{bullets(lines)}\n\n{ledger}" if lines else ledger
 
@@ -172,7 +179,9 @@ def live_of(agent: AgentVerdict, context: CommentContext) -> list[Judged]:
 
 def warns(agent: AgentVerdict) -> bool:
     """Is there something to look at, although nothing may block?"""
-    return bool(agent.unstable) or any(tempered(one) is None for one in agent.judged)
+    return bool(agent.unstable or agent.coverage.accepted) or any(
+        tempered(one) is None for one in agent.judged
+    )
 
 
 def tempered(judged: Judged) -> str | None:
@@ -222,6 +231,28 @@ def _counted(agent: AgentVerdict) -> str:
 def _lines(lines: Sequence[str], spelling: Spelling) -> list[str]:
     told = (spelling.words(line) for line in lines)
     return few(told, len(lines), most=_MAX_LINES, room=_ROOM_FOR_LINES)
+
+
+def _reasons(agent: AgentVerdict, spelling: Spelling) -> list[str]:
+    """Why it is no pass; what may be accepted with the name to accept it by."""
+    named = {one.why: one.fingerprint for one in agent.coverage.unshown}
+    told = (
+        spelling.words(line)
+        + (f" (finding {spelling.digest(named[line])})" if line in named else "")
+        for line in agent.why
+    )
+    return few(told, len(agent.why), most=_MAX_LINES, room=_ROOM_FOR_LINES)
+
+
+def _accepted(agent: AgentVerdict, spelling: Spelling) -> list[str]:
+    """What no replay shows and a person accepted."""
+    accepted = [one for one in agent.coverage.unshown if one.waiver is not None]
+    told = (
+        f"Accepted: {spelling.words(one.told)} (finding {spelling.digest(one.fingerprint)}): "
+        f"{spelling.name(one.waiver or '', 120)}"
+        for one in accepted
+    )
+    return few(told, len(accepted), most=_MAX_LINES, room=_ROOM_FOR_LINES)
 
 
 def _coverage(agent: AgentVerdict, spelling: Spelling) -> list[str]:

@@ -22,7 +22,7 @@ from backstop.core.waivers import WaiverUse
 from backstop.reports.covered import covered, drift
 from backstop.reports.document import digest_of
 from backstop.reports.escape import plain
-from backstop.reports.explain import at, count_of, rule, sentence
+from backstop.reports.explain import accepted_line, at, count_of, rule, sentence
 from backstop.reports.living import model_calls, spent
 from backstop.reports.unsteady import unsteady
 
@@ -114,14 +114,24 @@ def _agent(console: Console, agent: AgentVerdict) -> None:
     if (more := len(shown) - _MAX_CARDS) > 0:
         console.print(f"... and {more} more; --format json shows all of them")
     console.print(_counts(agent))
+    named = {one.why: one.fingerprint for one in agent.coverage.unshown}
     said = (*_also(agent), *agent.why, *unsteady(agent), *agent.notes, *_to_mend(agent))
     for line in said:
         console.print(Text(f"- {plain(line, limit=_SENTENCE)}"))
+        if line in named:
+            console.print(f"  finding {named[line]}")
+    for one in agent.coverage.unshown:
+        if one.waiver is not None:
+            told = f"accepted: {one.told}; waived: {one.waiver}"
+            console.print(Text(f"- {plain(told, limit=_SENTENCE)}"))
+            console.print(f"  finding {plain(one.fingerprint)}")
 
 
 def _accepted(agent: AgentVerdict, *, several: bool) -> Iterator[str]:
     """What makes a pass less than it looks, and what the change accepts by itself (D4)."""
     whose = f"{agent.agent}: " if several else ""
+    if agent.coverage.accepted:
+        yield f"{whose}{accepted_line(agent.coverage.accepted)}"
     for use in agent.waivers:
         if use.waiver.added:
             yield f"{whose}this change waives {_waiver(use)}"
@@ -144,6 +154,8 @@ def _accepted(agent: AgentVerdict, *, several: bool) -> Iterator[str]:
 def _waiver(use: WaiverUse) -> str:
     waiver = use.waiver
     what = count_of(use.waived, "finding") if use.waived else "nothing"
+    if use.unshown:
+        what = f"{count_of(use.unshown, 'change')} that no replay shows"
     return (
         f"{what}: {waiver.about} ({waiver.place}), until {waiver.expires}, by {waiver.author}: "
         f"{waiver.reason}"
@@ -263,7 +275,8 @@ def _closing(console: Console, verdict: Verdict) -> None:
     decision = verdict.decision
     # What is known has no card to look at.
     warned = decision is Decision.PASS and any(
-        agent.unstable or not all(one.known for one in agent.judged) for agent in verdict.agents
+        agent.unstable or agent.coverage.accepted or not all(one.known for one in agent.judged)
+        for agent in verdict.agents
     )
     compared = any(agent.coverage.runs_compared for agent in verdict.agents)
     todo = _UNTRIED if decision is Decision.PASS and not compared else _NEXT[decision]

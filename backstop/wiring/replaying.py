@@ -188,6 +188,7 @@ def asked(told: Told, *, again: Sequence[Told] = ()) -> Asked:
         guarded=frozenset(header.guarded),
         replayed={run.run: run for run in told.runs},
         uncovered=header.uncovered,
+        unshown=header.unshown,
         escapes=header.escapes,
         version=header.candidate,
         live=None if header.live is msgspec.UNSET else header.live,

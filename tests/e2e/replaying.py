@@ -92,6 +92,7 @@ def asked(done: Replay) -> Asked:
         guarded=frozenset(done.header.guarded),
         replayed={run.run: run for run in done.runs},
         uncovered=done.header.uncovered,
+        unshown=done.header.unshown,
         escapes=done.header.escapes,
         version=done.header.candidate,
     )

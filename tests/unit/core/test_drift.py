@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from backstop.core.covering import cover
 from backstop.core.drift import by_part, changes
 from backstop.core.intents import RunReplayed
-from backstop.core.verdict import cover
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from backstop.core.covering import cover
 from backstop.core.erasure import ERASED
 from backstop.core.history import Outcome
 from backstop.core.intents import Answered, RunReplayed
-from backstop.core.verdict import Coverage, Decision, LedgerFacts, Policy, cover, decide
+from backstop.core.verdict import Coverage, Decision, LedgerFacts, Policy, decide
 from tests.comparing import DECLARED, ask, call, compared, found, out, rules
 
 ACME = call("pay", vendor="acme", amount=10)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from backstop.core.unshown import Sort, Unshown
+from backstop.replay import coverage
 from backstop.replay.code import Code, Exercised, Reached
-from backstop.replay.coverage import unreached
 
 AGENT = """
 def ask(n):
@@ -42,6 +43,11 @@ def version(
         reached=Reached(blocks=reached, files=frozenset(opened)),
         bodies=frozenset(bodies),
     )
+
+
+def unreached(base: Exercised, candidate: Exercised) -> tuple[str, ...]:
+    """What is told of the places."""
+    return tuple(one.told for one in coverage.unreached(base, candidate))
 
 
 CUT = AGENT.partition("def escalate")[0]
@@ -188,3 +194,50 @@ def test_d7_a_prompt_is_part_of_the_agent_wherever_it_stands() -> None:
     before = version({"agent.py": AGENT, "docs/policy.md": "one\n"})
     after = version({"agent.py": AGENT, "docs/policy.md": "two\n"})
     assert unreached(before, after) == ("docs/policy.md changed and no run read it",)
+
+
+def _escalating(amount: str) -> Exercised:
+    return version(AGENT.replace("return -n", f"return {amount}"), skipped=BEYOND)
+
+
+def named(base: Exercised, candidate: Exercised) -> Unshown:
+    """The one place that differs."""
+    (found,) = coverage.unreached(base, candidate)
+    return found
+
+
+def test_d7_a_place_is_named_by_its_code_before_and_after_and_not_by_its_line() -> None:
+    base = version(skipped=BEYOND)
+    found = named(base, _escalating("0"))
+    assert (found.sort, found.subject) == (Sort.CODE, "agent.py:escalate")
+    lower = AGENT.replace("def escalate", "# moved\n\n\ndef escalate").replace(
+        "return -n", "return 0"
+    )
+    moved = named(base, version(lower, skipped=BEYOND))
+    assert moved.told != found.told
+    assert moved.fingerprint("desk") == found.fingerprint("desk")
+
+
+def test_d7_one_more_edit_of_the_place_makes_it_another_finding() -> None:
+    """The control of the above: whoever accepted the one has not seen the other."""
+    base = version(skipped=BEYOND)
+    names = {
+        named(base, _escalating("0")).fingerprint("desk"),
+        named(base, _escalating("1")).fingerprint("desk"),
+        named(_escalating("2"), _escalating("0")).fingerprint("desk"),
+        named(base, _escalating("0")).fingerprint("clerk"),
+    }
+    assert len(names) == 4
+
+
+def test_d7_what_a_list_has_no_room_for_is_one_finding_that_any_further_change_renames() -> None:
+    def many(last: str) -> tuple[Unshown, ...]:
+        files = {f"f{number:02}.txt": "new" for number in range(39)}
+        after = version({"agent.py": AGENT, **files, "f39.txt": last})
+        return coverage.unreached(version({"agent.py": AGENT}), after)
+
+    one, other = many("a"), many("b")
+    assert (one[-1].sort, one[-1].places) == (Sort.MORE, 15)
+    assert sum(place.places for place in one) == 40
+    assert one[:-1] == other[:-1]
+    assert one[-1].fingerprint("desk") != other[-1].fingerprint("desk")

@@ -12,6 +12,7 @@ from backstop.reports.comment import render_comment, render_error, render_not_ap
 from backstop.reports.context import CommentContext
 from tests.verdicts import (
     ACCEPTED,
+    AGREED,
     ATTACKED,
     BLOCKED,
     CHANGED,
@@ -19,6 +20,7 @@ from tests.verdicts import (
     INCONCLUSIVE,
     PASSED,
     RELABELLED,
+    UNSHOWN,
     UNSTABLE,
     WARNED,
     agent_verdict,
@@ -110,6 +112,8 @@ SCENES: Final = {
     "several": render_comment(SEVERAL, UNTOUCHED),
     "accepted": render_comment(ACCEPTED, CONTEXT),
     "unstable": render_comment(UNSTABLE, CONTEXT),
+    "unshown": render_comment(UNSHOWN, CONTEXT),
+    "agreed": render_comment(AGREED, CONTEXT),
     "strict": render_comment(BLOCKED, replace(CONTEXT, fail_on=frozenset(Kind))),
     "attacked": render_comment(ATTACKED, CONTEXT),
     "thousands": render_comment(THOUSANDS, CONTEXT),
