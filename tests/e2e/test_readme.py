@@ -25,7 +25,9 @@ def test_the_help_in_the_readme_is_the_programs() -> None:
     assert ran.out.strip() in [block.strip() for block in blocks("text")]
 
 
-@pytest.mark.parametrize("group", [(), ("ledger",), ("canon",), ("effects",), ("baseline",), ("mesh",)])
+@pytest.mark.parametrize(
+    "group", [(), ("ledger",), ("canon",), ("effects",), ("baseline",), ("mesh",)]
+)
 def test_no_line_of_help_is_cut_off(group: tuple[str, ...]) -> None:
     assert "..." not in in_a_process(*group, "--help", COLUMNS="80").out.partition("Commands:")[2]
 
