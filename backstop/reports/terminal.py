@@ -119,7 +119,7 @@ def _agent(console: Console, agent: AgentVerdict) -> None:
     for line in said:
         console.print(Text(f"- {plain(line, limit=_SENTENCE)}"))
         if line in named:
-            console.print(f"  finding {named[line]}")
+            console.print(f"  finding {plain(named[line])}")
     for one in agent.coverage.unshown:
         if one.waiver is not None:
             told = f"accepted: {one.told}; waived: {one.waiver}"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from backstop.core.baseline import BaselineUse
 from backstop.core.divergence import Divergence, Half, Kind, Reason
+from backstop.core.unshown import UnshownFinding
 from backstop.core.verdict import Coverage, Decision, Judged, LedgerFacts, Verdict
 from backstop.core.waivers import ByCall, Standing, Waiver, WaiverUse
 from backstop.reports.carried import Carried, CarriedFinding
@@ -153,10 +154,14 @@ def verdict_of(text: str, decision: Decision = Decision.BLOCK) -> Verdict:
             drift="drifted",
             drifted={text: (text, text)},
             not_replayable={text: text},
-            uncovered=(text,),
+            uncovered=(text, text),
+            unshown=(
+                UnshownFinding(fingerprint=text, told=text),
+                UnshownFinding(fingerprint=text, told=text, waiver=text),
+            ),
             doubts=(text,),
         ),
-        why=(text, f"run {text} was not replayed to its end: {text}"),
+        why=(text, f"not covered: {text}", f"run {text} was not replayed to its end: {text}"),
         notes=(text, f"changed {text}"),
         waivers=(_waiver_use(text),),
         baseline=BaselineUse(date=text, by=text, ledger=text, findings=9, known=1, gone=1, added=1),

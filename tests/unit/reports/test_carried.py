@@ -14,7 +14,7 @@ from backstop.reports.carried import Carried, carry_forward, remembered, state_l
 from backstop.reports.comment import render_comment, render_not_applicable
 from tests.unit.reports.hostile import TEXT, verdict_of
 from tests.unit.reports.scenes import CONTEXT, EARLIER, SCENES, SEVERAL, UNTOUCHED
-from tests.verdicts import BLOCKED, agent_verdict
+from tests.verdicts import AGREED, BLOCKED, agent_verdict
 
 AGENT = "vendor-onboarding"
 HEAD = "<!-- backstop-gate:x -->\n"
@@ -122,3 +122,11 @@ def test_no_body_makes_it_raise(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
     for body in (text, HEAD + text, f"{HEAD}<!-- backstop-agent: {text} -->"):
         carry_forward(body, AGENT)
+
+
+def test_what_a_person_accepted_is_carried_and_a_line_without_it_is_read_as_before() -> None:
+    told = remembered(AGREED.agents[0], head="abc", show_values=False)
+    assert told.accepted == 1
+    assert carry_forward(f"{HEAD}{state_line(told)}\n\nbody", told.agent) == told
+    without = remembered(BLOCKED.agents[0], head="abc", show_values=False)
+    assert "accepted" not in state_line(without)
