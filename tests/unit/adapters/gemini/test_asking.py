@@ -95,6 +95,50 @@ def test_the_answer_is_in_the_framework_s_form_and_the_question_is_the_candidate
     assert served.headers[0]["x-goog-api-key"] == KEY
 
 
+def asking_for(**config: Any) -> ModelRequest:
+    """The request of a candidate that spells its own configuration, past its harness."""
+    return ModelRequest(
+        model="gemini-test",
+        body=canonical({"contents": [{"parts": [{"text": "Pay."}]}], "config": config}).encode(),
+    )
+
+
+def test_a_request_says_neither_where_it_goes_nor_with_which_headers() -> None:
+    """Whoever writes the candidate may write its configuration; the key is not theirs."""
+    with (
+        gemini(lambda _: says("stolen")) as elsewhere,
+        gemini(lambda _: says("done")) as served,
+        broker(served.url) as asking,
+    ):
+        options = {"base_url": elsewhere.url, "headers": {"x-own": "1"}, "timeout": 900_000}
+        found = asking.ask(asking_for(http_options=options, should_return_http_response=True))
+    assert elsewhere.headers == []
+    assert isinstance(found, ModelSaid)
+    (headers,) = served.headers
+    assert headers["x-goog-api-key"] == KEY
+    assert "x-own" not in headers
+
+
+def test_what_belongs_to_the_key_s_owner_is_not_asked_for() -> None:
+    with gemini(lambda _: says("done")) as served, broker(served.url) as asking:
+        asking.ask(asking_for(cached_content="cachedContents/theirs", temperature=0.5))
+    (asked,) = served.requests
+    assert "cachedContent" not in asked
+    assert asked["generationConfig"] == {"temperature": 0.5}
+
+
+def test_a_request_that_has_the_service_call_other_servers_is_not_sent() -> None:
+    """What the service calls by itself nobody intercepts, and the conversation leaves for it."""
+    server = {"name": "x", "streamable_http_transport": {"url": "https://elsewhere.example"}}
+    with gemini(lambda _: says("done")) as served, broker(served.url) as asking:
+        found = asking.ask(asking_for(tools=[{"mcp_servers": [server]}]))
+    assert served.requests == []
+    assert isinstance(found, ModelSilent)
+    assert found.why == (
+        "the request cannot be sent: it has the model's service call MCP servers by itself"
+    )
+
+
 def test_thoughts_and_prompts_of_tools_are_counted() -> None:
     answer = says("Done.")
     answer["usageMetadata"] |= {"thoughtsTokenCount": 90, "toolUsePromptTokenCount": 4}
