@@ -61,7 +61,7 @@ _PURE_METHODS: Final = _set("""
     hexdigest digest index info isalnum isalpha isascii isdecimal isdigit isidentifier islower
     isnumeric isoformat isspace istitle isupper items join keys ljust lower lstrip match
     model_dump model_dump_json model_validate partition quantize removeprefix removesuffix replace
-    resolve rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strftime strip
+    rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strftime strip
     strptime timestamp title to_dict total_seconds translate union intersection difference upper
     values warning warn weekday zfill raise_for_status
     """)
@@ -74,7 +74,7 @@ _FILLING: Final = _set("""
 _READING_METHODS: Final = _set("""
     all exists fetchall fetchmany fetchone first get head is_dir is_file iterdir json one
     one_or_none options read read_bytes read_text readline readlines scalar scalar_one
-    scalar_one_or_none scalars select stat stream text where filter order_by limit fullmatch
+    scalar_one_or_none scalars select stat text where filter order_by limit fullmatch
     search findall finditer
     """)
 _ACTING_METHODS: Final = _set("""
@@ -120,8 +120,10 @@ def deed_of_method(name: str, call: ast.Call, *, fresh: bool) -> Deed:
         return Deed.NOTHING if fresh else Deed.ACTS
     if name in {"execute", "execute_query", "query"}:
         return _statement(call)
-    if name == "request":
+    if name in {"request", "stream"}:
         return _by_method(call)
+    if name == "index" and call.keywords:
+        return Deed.UNKNOWN  # a text's takes none; a search engine's writes
     if name == "open":
         return _opening(call, mode_at=0)
     if name in _PURE_METHODS:

@@ -70,8 +70,11 @@ ACTS = (
     "a, TABLE[url] = 1, 2",
     "TABLE[url] += 1",
     "send(url)",
+    "return client.stream('POST', url)",
 )
 UNKNOWN = (
+    "handlers.index(index='orders', document=url)",
+    "handlers.resolve()",
     "return url(1)",
     "return handlers[url]()",
     "return getattr(client, url)()",
