@@ -379,9 +379,13 @@ def test_a_verdict_leaves_nothing_for_the_garbage_collector() -> None:
     baseline, candidate = ledger(1, 2), ledger(1, 3)
     gc.collect()
     gc.disable()
+    left: list[int] = []
     try:
-        diff(baseline, candidate, policy=POLICY)
-        assert gc.collect() == 0
+        for _ in range(3):
+            diff(baseline, candidate, policy=POLICY)
+            left.append(gc.collect())
+        # What a verdict leaves it leaves each time; other threads of the process leave some too.
+        assert min(left) == 0, left
         cycle: list[object] = []
         cycle.append(cycle)
         del cycle
