@@ -175,12 +175,14 @@ def test_agents_side_by_side_keep_their_branches() -> None:
 
 
 def test_code_of_a_workflow_is_told_of_by_its_node() -> None:
-    node: dict[str, Any] = {"output": "x", "node_info": {"path": "shop@1/prepare@1", "output_for": []}}
+    ran = {"path": "shop@1/prepare@1", "output_for": []}
+    node: dict[str, Any] = {"output": "x", "node_info": ran}
     found = told(event("user", "go"), event("shop", **node), event("desk", "Done."))
     assert found.gaps == [
         "run one: code of its workflow ran (shop@1/prepare@1): what that did is not in its events"
     ]
-    spoken: dict[str, Any] = {"output": "x", "node_info": {"path": "shop@1/desk@1", "message_as_output": True}}
+    said = {"path": "shop@1/desk@1", "message_as_output": True}
+    spoken: dict[str, Any] = {"output": "x", "node_info": said}
     assert told(event("user", "go"), event("desk", "x", **spoken)).gaps == []
 
 
