@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from backstop.adapters.discovery.sources import Defined, Function, Module, Sources
-from backstop.adapters.discovery.vocabulary import Deed, deed_of_method, deed_of_named
+from backstop.adapters.discovery.vocabulary import (
+    Deed,
+    deed_of_method,
+    deed_of_named,
+    is_writing,
+)
 from backstop.core.proposing import Evidence
 
 _DEEP: Final = 6
@@ -33,7 +39,7 @@ _DEEPLY: Final = frozenset({"deepcopy", "loads", "json", "model_dump", "to_dict"
 _BASES: Final = frozenset(
     {"BaseModel", "Enum", "StrEnum", "IntEnum", "TypedDict", "NamedTuple"}
 ) | {name for name, kind in vars(builtins).items() if isinstance(kind, type)}
-_WHEN_MADE: Final = frozenset({"__init__", "__post_init__", "__new__", "__call__"})
+_DUNDER: Final = re.compile(r"__\w+__")
 _SHOWN: Final = 60
 
 
@@ -77,6 +83,8 @@ class _Reading:
         match node:
             case ast.Call():
                 self._call(node, one, names, depth)
+            case ast.Constant(value=str() as text) if is_writing(text):
+                self._tell(Deed.ACTS, one, node, "spells a statement that writes")
             case ast.Global():
                 self._tell(Deed.ACTS, one, node, f"sets the module's {node.names[0]}")
             case ast.Assign(targets=targets) | ast.Delete(targets=targets):
@@ -157,12 +165,14 @@ class _Reading:
     def _modules(self) -> tuple[Module, ...]:
         return self._sources.modules
 
-    def _made_by(self, name: str) -> Iterator[Defined]:
-        """What runs when a class of the agent's own is called."""
+    def _made_by(self, name: str, depth: int = 0) -> Iterator[Defined]:
+        """What may run unnamed once a class of the agent's own is called, inherited or not."""
         for module, kind in self._sources.classes.get(name, ()):
             for node in kind.body:
-                if isinstance(node, ast.FunctionDef) and node.name in _WHEN_MADE:
+                if isinstance(node, Function) and _DUNDER.fullmatch(node.name):
                     yield Defined(module=module, qualified=f"{kind.name}.{node.name}", node=node)
+            for base in kind.bases if depth < _DEEP else ():
+                yield from self._made_by(_last(base), depth + 1)
 
     def _dotted(self, target: ast.expr, one: Defined, names: _Names) -> str:
         """The whole name of what is called, where it is a module's or a builtin; else empty."""
@@ -286,7 +296,7 @@ def _inside(function: Function) -> Iterator[ast.AST]:
 
 def _handed(call: ast.Call) -> Iterator[ast.expr]:
     """Functions that a builtin is handed, to call them."""
-    if _last(call.func) in {"map", "filter", "reduce"} and call.args:
+    if _last(call.func) in {"map", "filter", "reduce", "starmap", "filterfalse"} and call.args:
         yield call.args[0]
     for key in call.keywords:
         if key.arg == "key" and not isinstance(key.value, ast.Constant):

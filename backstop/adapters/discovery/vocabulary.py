@@ -87,6 +87,11 @@ _WRITES: Final = re.compile(
     re.IGNORECASE,
 )
 
+_WRITING: Final = re.compile(
+    r"\s*(insert\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into|replace\s+into)\b",
+    re.IGNORECASE,
+)
+
 
 def deed_of_named(dotted: str, call: ast.Call) -> Deed:
     """What a function that is known by its whole name does."""
@@ -175,6 +180,11 @@ def _statement(call: ast.Call) -> Deed:
     if _STATEMENT.match(given.value) and not _WRITES.search(given.value):
         return Deed.READS
     return Deed.ACTS
+
+
+def is_writing(text: str) -> bool:
+    """Is a text a statement that writes, whatever it is handed to?"""
+    return _WRITING.match(text) is not None
 
 
 def _last(node: ast.expr) -> str:

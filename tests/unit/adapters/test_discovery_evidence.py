@@ -71,6 +71,10 @@ ACTS = (
     "TABLE[url] += 1",
     "send(url)",
     "return client.stream('POST', url)",
+    "return handlers.scalar('DELETE FROM t RETURNING a')",
+    "return list(itertools.starmap(requests.post, [url]))",
+    "return Heir(url)",
+    "with Heir(url):\n        pass",
 )
 UNKNOWN = (
     "handlers.index(index='orders', document=url)",
@@ -88,6 +92,7 @@ UNKNOWN = (
     "fetch = url\n    return fetch()",
 )
 HEAD = """\
+    import itertools
     import json, logging, os, requests, smtplib, subprocess, urllib.request, vendor.charts
     from datetime import datetime
     from pathlib import Path
@@ -103,6 +108,13 @@ HEAD = """\
             return {"at": self.at}
         def persist(self):
             requests.put(self.at)
+
+    class Parent:
+        def __enter__(self):
+            requests.put("x")
+
+    class Heir(Parent):
+        pass
 
     class Odd(vendor.Thing):
         pass
