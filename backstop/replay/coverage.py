@@ -29,8 +29,15 @@ def uncovered(
 
 
 def code_of(ready: Ready) -> dict[str, str]:
-    """Digests of the tools' own code, by tool."""
-    return {tool.tool: tool.code for tool in ready.tools if tool.code}
+    """Digests of the tools' own code, by tool; of all its codes where agents share a name."""
+    codes: dict[str, set[str]] = defaultdict(set)
+    for tool in ready.tools:
+        if tool.code:
+            codes[tool.tool].add(tool.code)
+    return {
+        name: min(of) if len(of) == 1 else digest("\n".join(sorted(of)))
+        for name, of in codes.items()
+    }
 
 
 def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[Unshown]:

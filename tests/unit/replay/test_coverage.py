@@ -9,6 +9,7 @@ import pytest
 from backstop.core.unshown import Sort, Unshown
 from backstop.replay import coverage
 from backstop.replay.code import Code, Exercised, Reached
+from backstop.replay.wire import Ready, ToolSeen
 
 AGENT = """
 def ask(n):
@@ -136,6 +137,21 @@ def test_d7_tool_bodies_are_compared_apart() -> None:
     changed = version(inner, skipped=(*BEYOND, "def inner"), bodies=("agent.py:escalate",))
     assert unreached(base, changed) == ()
     assert unreached(base, version(CUT, skipped=BEYOND)) == ()
+
+
+def test_d7_of_two_tools_of_one_name_neither_hides_the_other() -> None:
+    def ready(**codes: str) -> Ready:
+        tools = [ToolSeen(agent=agent, tool="pay", code=code) for agent, code in codes.items()]
+        return Ready(id=1, protocol=1, adk="", python="", app="", agents=[], tools=tools)
+
+    def told(before: Ready, after: Ready) -> list[str]:
+        return [one.subject for one in coverage.uncovered(after, base=before, recorded={})]
+
+    base = ready(desk="a", clerk="b")
+    assert told(base, ready(desk="other", clerk="b")) == ["pay"]
+    assert told(base, ready(desk="a", clerk="other")) == ["pay"]
+    assert told(base, ready(clerk="b", desk="a")) == []
+    assert told(ready(desk="a"), ready(desk="a", clerk="a")) == []
 
 
 def test_d7_files_that_are_no_code_count_unless_they_were_read() -> None:
