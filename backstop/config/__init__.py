@@ -163,7 +163,7 @@ def load(path: Path) -> Config:
 
     Raises `ConfigError`: ``config-missing``, ``config-unreadable``, and what `loads` raises.
     """
-    text = text_of(path, missing="write one (README, Configuration) or name it with --config")
+    text = text_of(path, missing="write one by `backstop init`, or name yours with --config")
     return loads(text, name=str(path), root=path.parent)
 
 
