@@ -10,6 +10,7 @@ BENCHES: Final = (
     ("benchmarks.ledger.bench_load", (), ()),
     ("benchmarks.gate.bench_verdict", (), ()),
     ("benchmarks.ledger.bench_million", ("100000", "300000"), ()),
+    ("benchmarks.importing.bench_sessions", ("20000",), ()),
     ("benchmarks.replay.bench_replay", (), ("--large",)),
     ("benchmarks.replay.bench_drift", (), ("--large",)),
     ("benchmarks.mesh.bench_gate", (), ("2000",)),
