@@ -150,11 +150,16 @@ def _is_sealed(seal: _Seal, body: bytes, answers: list[Answer]) -> bool:
     )
 
 
+def _counts(answer: Answer) -> tuple[int, ...]:
+    # What is below 0 would give a budget back.
+    return answer.nth, answer.calls, answer.tokens_in, answer.tokens_out
+
+
 def _answers(lines: bytes) -> list[Answer] | None:
     found: list[Answer] = []
     for line in lines.splitlines():
         answer = _decoded(line, Answer)
-        if answer is None:
+        if answer is None or min(_counts(answer)) < 0 or answer.repeat < 1:
             return None
         found.append(answer)
     return found

@@ -54,12 +54,25 @@ def _calls(asked: Asked, rules: Rules, broken: Mapping[str, str]) -> list[Intent
 
 
 def beside(found: Stability, base: Stability | None) -> Stability:
-    """`found`, with what of it the base version's replays show as well."""
+    """`found`, with what of it the base version's replays show as well.
+
+    That is as often at the most, and from the same step on: chance in another step is news.
+    """
     if base is None:
         return found
-    known = {(one.tool, one.path) for one in base.fields}
-    fields = (replace(one, in_base=(one.tool, one.path) in known) for one in found.fields)
+    known = {(one.tool, one.path): one for one in base.fields}
+    fields = [
+        replace(one, in_base=_has(known.get((one.tool, one.path)), one)) for one in found.fields
+    ]
     return replace(found, fields=tuple(fields))
+
+
+def _has(base: UnstableField | None, one: UnstableField) -> bool:
+    return (
+        base is not None
+        and one.times <= base.times
+        and (one.run, one.step) == (base.run, base.step)
+    )
 
 
 def explained(found: Stability | None, rules: Rules) -> Callable[[Divergence], bool]:

@@ -50,6 +50,14 @@ def test_a_line_break_in_an_answer_stays_on_its_line() -> None:
     assert msgspec.json.decode(found.response) == {"a": 1}
 
 
+@pytest.mark.parametrize("name", ["calls", "tokens_in", "tokens_out", "nth", "repeat"])
+def test_an_answer_that_gives_a_budget_back_is_refused(name: str) -> None:
+    forged = msgspec.structs.replace(FIRST, **{name: -1})
+    with pytest.raises(CassetteFault) as refused:
+        read(write(LEDGERS, [forged]), name="c")
+    assert refused.value.slug == "cassette-tampered"
+
+
 def lines(change: Callable[[list[bytes]], list[bytes]]) -> bytes:
     return b"".join(change(WHOLE.splitlines(keepends=True)))
 

@@ -92,6 +92,24 @@ def test_what_the_base_version_draws_as_well_is_no_news() -> None:
     assert fresh.decision is Decision.INCONCLUSIVE
 
 
+def test_chance_in_another_step_than_the_bases_is_news() -> None:
+    """A change that makes a second call depend on the day, say, behind one that did already."""
+    later = call("pay", vendor="beta", ref="r-1")
+    record = recorded([out(PAY), out(later, step="s1")])
+
+    def paid(version: str, first: str, second: str) -> Asked:
+        steady = [ask(PAY, by=0), ask(later, step="s1", by=1)]
+        there = [ask(PAY.but(vendor=first), by=0), ask(later.but(vendor=second), step="s1", by=1)]
+        return told(steady, there, version=version)
+
+    base = paid("v1", "acme-2", "beta")
+    assert judged(record, paid("v2", "acme-2", "beta"), control=base).decision is Decision.PASS
+    for first, second in (("acme", "beta-2"), ("acme-2", "beta-2")):
+        found = judged(record, paid("v2", first, second), control=base)
+        assert [one.in_base for one in found.unstable] == [False]
+        assert found.decision is Decision.INCONCLUSIVE
+
+
 def test_a_relabelled_target_beside_chance_blocks() -> None:
     found = judged(RECORD, refs("r-7", "r-8", vendor="ACME"))
     assert named(found) == [("pay", "/ref", False)]
