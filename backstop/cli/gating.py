@@ -15,6 +15,7 @@ from backstop.cli.options import Format, keep_apart, kinds
 from backstop.cli.progress import progress_bar
 from backstop.cli.reporting import report
 from backstop.config import load
+from backstop.errors import UsageError
 from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Runtime, SandboxKind
 from backstop.reports.escape import plain
 from backstop.reports.explain import count_of
@@ -115,6 +116,11 @@ def asked(
     """The request that the options of both commands make."""
     from backstop.wiring.checkouts import base_below
 
+    if offline and (cassette is None or not cassette.exists()):
+        missing = "none is named" if cassette is None else f"{plain(str(cassette))} is not there"
+        raise UsageError(
+            f"--offline takes every answer from a cassette, and {missing}; name one by --cassette"
+        )
     below = None if base is None else base_below(base, config)
     return ReplayRequest(
         config=config,

@@ -61,7 +61,7 @@ def init(  # noqa: PLR0913 - a command's options are its contract
     yield from (f"wrote {path}" for path in found.files)
     if summary is not None:
         yield from _imported(found, summary)
-    yield from _next(found)
+    yield from _next(found, has_record=summary is not None)
 
 
 def _variables(env: list[str]) -> dict[str, str]:
@@ -109,11 +109,12 @@ def _imported(found: Plan, summary: Imported) -> Iterator[str]:
     )
 
 
-def _next(found: Plan) -> Iterator[str]:
+def _next(found: Plan, *, has_record: bool) -> Iterator[str]:
     config = "" if found.root == Path() else f" --config {plain(str(found.root))}/backstop.yaml"
     yield ""
     yield "next: read backstop.yaml: what is wrongly called a read is not compared"
     yield f"      backstop doctor{config}"
-    yield f"      backstop gate --allow-empty{config}"
+    # What a record lets a gate say needs the version that made it.
+    yield f"      backstop gate {'--base CHECKOUT' if has_record else '--allow-empty'}{config}"
     if any(agent.lack for agent in found.surveyed.agents):
         yield "      mend what is not loaded, then `backstop init --diff` shows what changes"
