@@ -82,6 +82,16 @@ def test_the_verdict_by_the_model_s_own_answers_is_as_reviewed(
     golden("prompt_changes/live.txt", scrubbed(ran.out))
 
 
+@pytest.mark.parametrize(
+    ("given", "why"), [((), "none is named"), (("--cassette", "gone.jsonl"), "gone.jsonl is not")]
+)
+def test_offline_without_a_cassette_is_refused(given: tuple[str, ...], why: str) -> None:
+    ran = backstop("gate", "--config", EXAMPLE / "live.yaml", "--offline", *given)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error[usage]: --offline")
+    assert why in ran.err
+
+
 def test_the_live_verdict_stands_in_the_readme() -> None:
     told = (EXAMPLE / "README.md").read_text(encoding="utf-8")
     (row,) = [line for line in told.splitlines() if line.startswith("| `live.yaml`")]
