@@ -146,8 +146,28 @@ def file_of(client: docker.DockerClient, container: str, path: str, *, most: int
             member = tar.next()
             file = tar.extractfile(member) if member is not None and member.isreg() else None
             return None if file is None else file.read(most)
-    except (NotFound, tarfile.TarError):
+    except tarfile.TarError:
         return None
+    except APIError as error:
+        if is_gone(error):
+            return None
+        raise
+
+
+def is_gone(error: APIError) -> bool:
+    """Was a file not there, or replaced while the daemon read it? Podman calls that a failure."""
+    return isinstance(error, NotFound) or "no such file or directory" in str(error)
+
+
+@contextlib.contextmanager
+def unhurried(client: docker.DockerClient, seconds: float) -> Iterator[None]:
+    """Calls in which the daemon says nothing until it is done: a slow one packs for minutes."""
+    usual = client.api.timeout
+    client.api.timeout = max(usual, round(seconds))
+    try:
+        yield
+    finally:
+        client.api.timeout = usual
 
 
 def said_of(data: bytes | None) -> dict[str, str]:

@@ -31,6 +31,7 @@ from backstop.adapters.docker.building.daemon import (
     labels_of,
     pulled,
     told,
+    unhurried,
     volumes_of,
 )
 from backstop.adapters.docker.building.ignoring import DOCKERS
@@ -276,7 +277,10 @@ class ImageBuilder:
         changes += [
             f"LABEL {json.dumps(name)}={json.dumps(text)}" for name, text in written.items()
         ]
-        self._client.api.commit(made, repository=repository, tag=tag, conf=conf, changes=changes)
+        with unhurried(self._client, self._recipe.wall_s):
+            self._client.api.commit(
+                made, repository=repository, tag=tag, conf=conf, changes=changes
+            )
         # Not the id that the answer names: Podman writes it in another way there.
         return image_id(self._client, name) or name
 

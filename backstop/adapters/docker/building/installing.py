@@ -18,6 +18,7 @@ from backstop.adapters.docker.building.daemon import (
     container,
     disk_full,
     file_of,
+    is_gone,
     said_of,
     shown,
     told,
@@ -171,9 +172,9 @@ def _written(client: docker.DockerClient, made: str) -> int | None:
     try:
         found = client.api.containers(filters={"id": made}, size=True)
     except APIError as error:
-        if "no such file or directory" not in str(error):
-            raise
-        return None
+        if is_gone(error):
+            return None
+        raise
     written: int = sum(one.get("SizeRw", 0) for one in found)
     return written
 
