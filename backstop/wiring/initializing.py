@@ -14,7 +14,7 @@ from typing import Final
 from backstop.adapters.chat import Selection
 from backstop.adapters.files import write_atomic
 from backstop.config import Config, loads
-from backstop.errors import BackstopError, UsageError
+from backstop.errors import BackstopError, ConfigError, UsageError
 from backstop.reports.proposal import WORKFLOW, config_text, ledger_of
 from backstop.wiring.importing import Imported, Source, import_record
 from backstop.wiring.redacting import redaction_key
@@ -72,6 +72,7 @@ def plan(search: Search, *, record: Record | None = None) -> Plan:
     `record` is what will be imported. Raises what `survey` raises, and `UsageError` for a record
     that could be several agents'.
     """
+    search = _as_set_up(search)
     surveyed = survey(search)
     agents = surveyed.agents
     if record is not None and len(agents) != 1:
@@ -91,6 +92,18 @@ def plan(search: Search, *, record: Record | None = None) -> Plan:
         files={CONFIG: text, WORKFLOW_FILE: WORKFLOW},
         config=config,
     )
+
+
+def _as_set_up(search: Search) -> Search:
+    """With the variables and the interpreter of an earlier setup, as far as none is named now."""
+    text = _before(search.root / CONFIG)
+    if text is None:
+        return search
+    try:
+        known = loads(text, name=CONFIG, root=search.root).sandbox
+    except ConfigError:
+        return search  # what it says has no meaning; the comparison shows it
+    return replace(search, env={**known.env, **search.env}, python=search.python or known.python)
 
 
 def _python(search: Search) -> str | None:
@@ -152,8 +165,9 @@ def _prepare(root: Path, path: str) -> None:
     """Make the folder that a file goes into. Raises `BackstopError` for one that leads out."""
     file = root / path
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         inside = file.resolve().is_relative_to(root.resolve())
+        if inside:
+            file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BackstopError(
             f"{file}: cannot be written: {error.strerror or error}", slug="file-unwritable"

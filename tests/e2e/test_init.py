@@ -393,8 +393,17 @@ def test_a_link_that_leads_out_of_the_repository_is_not_followed(tmp_path: Path)
     ran = init(root)
     assert ran.code == 2
     assert "error[file-unwritable]" in ran.err
-    assert not list((tmp_path / "elsewhere").rglob("*.yml"))
+    assert not list((tmp_path / "elsewhere").iterdir())
     assert not (root / CONFIG).exists()
+
+
+def test_a_second_init_knows_the_variables_of_the_first(tmp_path: Path) -> None:
+    needs = 'import os\nKEY = os.environ["DESK_KEY"]\n'
+    root = lay(tmp_path / "repo", desk("desk", before=needs))
+    assert init(root, "--env", "DESK_KEY=none").code == 0
+    again = init(root)
+    assert (again.code, "nothing to write" in again.out) == (0, True)
+    assert 'DESK_KEY: "other"' in init(root, "--env", "DESK_KEY=other", "--diff").out
 
 
 CHAT = Path(__file__).parent / "excerpt.json"
