@@ -243,16 +243,23 @@ def _identity(seen: Seen) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     kinds = {kind for _, kind in named}
     if "recipient" not in kinds:
         named = [one for one in named if one[1] != "topic"]
-    apart = kinds & {"own", "topic"} if "recipient" in kinds else kinds & {"own", "id"}
+    # What a tool makes has no id before: ids that it is handed are of what it is made for or of.
+    ids = {"own"} if _makes(seen.name) else {"own", "id"}
+    apart = kinds & {"own", "topic"} if "recipient" in kinds else kinds & ids
     if not target and not apart:
         return (), (), _undeclared([name for name, _ in named])
     told = ", ".join(f"{name} ({_TOLD[kind]})" for name, kind in named)
     return (), tuple(name for name, _ in named), told
 
 
+def _makes(tool: str) -> bool:
+    """Does a tool make something new, by the verb that its name begins with?"""
+    return not _MAKING.isdisjoint(words(tool)[:2])
+
+
 def _is_target(argument: str, tool: str) -> bool:
     """Does an argument hold the id of what the tool's name says it changes?"""
-    if not _MAKING.isdisjoint(words(tool)[:2]):
+    if _makes(tool):
         return False
     *noun, last = words(argument)
     named = {word.removesuffix("s") for word in words(tool)}

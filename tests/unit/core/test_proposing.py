@@ -112,6 +112,8 @@ def test_a_harmless_tool_of_the_framework_is_a_read() -> None:
         ("notify", ("subject", "about"), ()),
         ("cancel_reservation", ("reservation_id", "payment_id"), ("reservation_id",)),
         ("create_order", ("customer_id", "items"), ()),
+        ("book_room", ("room_id", "guest", "nights"), ()),
+        ("cancel_room", ("room_id", "guest"), ("room_id",)),
         ("modify_cart", ("customer_id", "items"), ()),
         ("update_customer", ("customer_id", "name"), ("customer_id",)),
         ("deactivate_users", ("user_ids",), ("user_ids",)),
