@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,6 +13,8 @@ PACKAGES: Final = (
     r"|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|environment\.ya?ml|\.python-version"
 )
 """Names of files that say which packages there are."""
+
+_COMMENT: Final = re.compile(rb"(?:^|\s)#.*")
 
 _PROJECT: Final = ("dependencies", "optional-dependencies", "requires-python")
 _TABLES: Final = ("dependency-groups", "build-system")
@@ -33,6 +36,8 @@ def differing(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[s
 def _says(path: str, content: bytes | None) -> object:
     """What a file says of packages; all that it holds where nobody knows its form."""
     name = path.rpartition("/")[2]
+    if content is not None and name.endswith((".txt", ".in")):
+        return _lines(content)
     if content is None or not name.endswith((".toml", "uv.lock")):
         return content
     try:
@@ -46,6 +51,12 @@ def _says(path: str, content: bytes | None) -> object:
     else:
         return content
     return json.dumps(said, sort_keys=True, default=str)
+
+
+def _lines(content: bytes) -> list[bytes]:
+    """What pip reads of a list of requirements: a comment begins a line, or follows a blank."""
+    lines = (_COMMENT.sub(b"", line).strip() for line in content.splitlines())
+    return [line for line in lines if line]
 
 
 def _project(told: Mapping[str, Any]) -> object:

@@ -151,11 +151,14 @@ def pointed_to(
 def package_files(folder: Path, top: Path | None) -> dict[str, bytes]:
     """What says which packages an agent has: files in its folder and above it, by path.
 
-    They are looked for up to the top of the checkout; outside of one, in the folder alone.
+    They are looked for up to the top of the checkout, or where its own history begins if it
+    lies in another; outside of both, in the folder alone.
     """
     found: dict[str, bytes] = {}
     here = folder.resolve()
-    last = here if top is None or inside(folder, top) is None else top.resolve()
+    if top is None or inside(folder, top) is None:
+        top = top_of(here, config=".git")
+    last = here if top is None else top.resolve()
     for place in (here, *here.parents):
         for file in sorted(place.iterdir()) if place.is_dir() else ():
             if _PACKAGES.fullmatch(file.name) and file.is_file():
