@@ -227,7 +227,7 @@ def test_an_evalset_with_tools_that_are_gone_is_imported_and_passes_nothing(tmp_
     verdict = backstop("gate", "--config", tmp_path / "backstop.yaml", "--sandbox", "process")
     assert verdict.code == 3, verdict.out + verdict.err
     assert "1 recorded call in doubt" in verdict.out
-    assert "1 of its tool uses are what an evaluation" in verdict.out
+    assert "1 of its tool uses are what an evaluation" in " ".join(verdict.out.split())
 
 
 AGENT = '''

@@ -155,6 +155,7 @@ def _awaited(
             measure = now
             written = _written(client, made)
             unmeasured = 0 if written is not None else unmeasured + 1
+            # What nobody can count for minutes is taken for too much.
             if (written or 0) > recipe.disk or unmeasured > _UNMEASURED:
                 raise _too_much(subject, recipe)
         if now - tell > _TELL_S:
@@ -181,8 +182,7 @@ def _written(client: docker.DockerClient, made: str) -> int | None:
 
 def _too_much(subject: str, recipe: Recipe) -> SandboxError:
     return SandboxError(
-        f"{subject}: more than {recipe.disk >> 30} GiB were written, or nobody could count them, "
-        "and it was ended; install less",
+        f"{subject}: more than {recipe.disk >> 30} GiB were written and it was ended; install less",
         slug="disk-full",
     )
 
