@@ -36,7 +36,7 @@ line-length = 100
         ("pyproject.toml", PROJECT, b"100", b"80", False),
         ("pyproject.toml", PROJECT, b"[tool.ruff]", b"[tool.ruff", True),
         ("requirements.txt", b"google-adk==2.11.0", b"2.11.0", b"2.13.0", True),
-        ("requirements.txt", b"google-adk==2.11.0", b"2.11.0", b"2.11.0 # held\n\n# for now", False),
+        ("requirements.txt", b"google-adk==2.11.0", b"2.11.0", b"2.11.0 # held\n\n# now", False),
         ("requirements.txt", b"a @ git+https://x#egg=a", b"#egg=a", b"#egg=b", True),
         ("pylock.toml", b"a = 1", b"1", b"2", True),
         ("uv.lock", b"\xff", b"\xff", b"\xfe", True),
