@@ -89,6 +89,7 @@ def test_the_desk_asks_for_just_what_went_out_in_all_50_runs(gate: Gate) -> None
     assert gated.agent["other_counts"]["failed"] == 17
     assert gated.agent["divergences"] == []
     assert gated.agent["coverage"]["steps_assumed"] == 0
+    assert gated.agent["why"] == []
     assert (gated.code, gated.agent["decision"]) == (0, "PASS")
 
 
