@@ -90,6 +90,8 @@ def gemini(script: Script) -> Iterator[Served]:
 def _handler(script: Script) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body are two writes: the second would wait for the client's delayed ACK, 40 ms.
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             served: Served = self.server.served  # type: ignore[attr-defined]  # set above
