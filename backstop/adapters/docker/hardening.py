@@ -18,6 +18,7 @@ from backstop.adapters.docker.podman import (
     in_dockers_words,
     processes_of_a_user,
 )
+from backstop.adapters.docker.starting import limiting
 from backstop.errors import SandboxError
 
 USER: Final = "65534:65534"
@@ -64,6 +65,7 @@ class Hardened:
     host: Mapping[str, Any]
     unset: tuple[str, ...] = ()
     podman: bool = False
+    rootless: bool = False
 
 
 def hardened(  # noqa: PLR0913 - a container is all of these
@@ -80,19 +82,24 @@ def hardened(  # noqa: PLR0913 - a container is all of these
     cpus: float,
     seccomp: str,
     podman: bool = False,
+    rootless: bool = False,
 ) -> Hardened:
     """The container that runs `command` in `image`, whose configuration is `built_in`.
 
     `path` is what the interpreter imports from, `world` the one that the candidate meets,
     `variables` are more for it, `needed` the folders of the image that must be seen as they are,
     `seccomp` the profile's JSON, or where it lies for `podman`, which also bounds no inodes and
-    has no first process to reap orphans. Raises `SandboxError` (slug ``image-volume``) for an
-    image that puts a volume over one of the `needed`.
+    has no first process to reap orphans. Where it is `rootless` too, the command takes its rlimits
+    upon itself: up to its version 5.4 podman then passes none on. Raises `SandboxError` (slug
+    ``image-volume``) for an image that puts a volume over one of the `needed`.
     """
     common = surroundings(path=":".join(path), scratch=str(SCRATCH), world=world)
     ours = {**common, **(variables or {}), "PATH": _PATH}
     theirs = [str(entry).partition("=")[0] for entry in built_in.get("Env") or ()]
     unset = tuple(name for name in dict.fromkeys(theirs) if name not in ours)
+    host = _host(limits, cpus, seccomp, podman=podman, volumes=_covered(built_in, needed))
+    if rootless:
+        command = limiting(command, host["Ulimits"])
     return Hardened(
         config={
             "Image": image,
@@ -115,9 +122,10 @@ def hardened(  # noqa: PLR0913 - a container is all of these
             "AttachStdout": True,
             "AttachStderr": True,
         },
-        host=_host(limits, cpus, seccomp, podman=podman, volumes=_covered(built_in, needed)),
+        host=host,
         unset=unset,
         podman=podman,
+        rootless=rootless,
     )
 
 
@@ -267,7 +275,8 @@ def _of_resources(host: Mapping[str, Any], asked: Hardened) -> Iterator[str]:
         yield "LogConfig is not none"
     if (host.get("RestartPolicy") or {}).get("Name") not in {"", "no"}:
         yield "RestartPolicy is not no"
-    if _limits(host) != _limits(asked.host):
+    takes_them_itself = asked.rootless and not host.get("Ulimits")
+    if not takes_them_itself and _limits(host) != _limits(asked.host):
         yield f"Ulimits are {host.get('Ulimits')!r}"
     for name in ("MaskedPaths", "ReadonlyPaths"):
         if not set(asked.host[name]) <= set(host.get(name) or ()):

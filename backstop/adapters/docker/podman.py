@@ -36,6 +36,11 @@ def as_file(text: str) -> Iterator[str]:
         yield file.name
 
 
+def is_rootless(info: Mapping[str, Any]) -> bool:
+    """Does the daemon, by what it says of itself, run without rights? Then it sets no rlimits."""
+    return "name=rootless" in (info.get("SecurityOptions") or ())
+
+
 def processes_of_a_user() -> int:
     """A bound that podman may set: its own default is more than many machines allow."""
     hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]

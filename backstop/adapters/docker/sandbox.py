@@ -27,7 +27,7 @@ from backstop.adapters.docker.building.built import (
 from backstop.adapters.docker.client import asking
 from backstop.adapters.docker.conversation import Conversation
 from backstop.adapters.docker.hardening import HARNESS, SCRATCH, Hardened, hardened, weaknesses
-from backstop.adapters.docker.podman import as_file
+from backstop.adapters.docker.podman import as_file, is_rootless
 from backstop.adapters.docker.seccomp import profile
 from backstop.adapters.docker.starting import command, packed
 from backstop.adapters.docker.sweeping import ownership, sweep
@@ -71,6 +71,7 @@ class DockerSandbox:
         self._files: bytes | None = None
         self._seccomp = ""
         self._is_podman = False
+        self._is_rootless = False
 
     def start(self, agent: Path) -> Conversation:
         """Start the harness on the agent in folder `agent`; it speaks first.
@@ -106,6 +107,7 @@ class DockerSandbox:
                 sweep(self._client, now=self._now())
                 with asking("say what machine it runs on"):
                     version = self._client.version()
+                    self._is_rootless = is_rootless(self._client.info())
                 self._is_podman = _is_podman(version)
                 self._seccomp = profile(str(version.get("Arch", "")))
                 self._files = packed(self._bundle)
@@ -143,6 +145,7 @@ class DockerSandbox:
             cpus=self._cpus,
             seccomp=seccomp,
             podman=self._is_podman,
+            rootless=self._is_podman and self._is_rootless,
         )
 
     def _check(self, container: str, asked: Hardened) -> None:

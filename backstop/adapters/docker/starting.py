@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _WRITE_AND_RUN: Final = """
 import importlib, json, os, runpy, sys
@@ -31,6 +31,18 @@ runpy.run_module(module, run_name='__main__', alter_sys=True)
 """
 
 
+_LIMIT_AND_BECOME: Final = """
+import os, resource, sys
+for bound in sys.argv[1].split(','):
+    name, _, value = bound.partition('=')
+    which, most = getattr(resource, 'RLIMIT_' + name.upper()), int(value)
+    hard = resource.getrlimit(which)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(which, (most, most))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
 def packed(bundle: Callable[[Path], None]) -> bytes:
     """The text files that `bundle` writes into a folder, as bytes to be sent."""
     with tempfile.TemporaryDirectory(prefix="backstop-") as name:
@@ -49,3 +61,12 @@ def command(
 ) -> list[str]:
     """What runs in the container: it takes `size` bytes of files, and becomes `module`."""
     return [python, "-P", "-s", "-c", _WRITE_AND_RUN, str(size), folder, scratch, module, *options]
+
+
+def limiting(command: Sequence[str], ulimits: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The same `command`, behind a first step that takes these rlimits upon itself.
+
+    It imports nothing that an installed package could bring along.
+    """
+    bounds = ",".join(f"{one['Name']}={one['Hard']}" for one in ulimits)
+    return [command[0], "-I", "-S", "-c", _LIMIT_AND_BECOME, bounds, *command]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 
 from backstop.adapters.bounds import Limits
 from backstop.adapters.docker.hardening import Hardened, hardened, weaknesses
-from backstop.adapters.docker.podman import WRITABLE, as_file
+from backstop.adapters.docker.podman import WRITABLE, as_file, is_rootless
+from backstop.adapters.docker.starting import limiting
 
 IMAGE = "sha256:0123"
 DROPPED = """
@@ -19,7 +22,7 @@ DROPPED = """
 """
 
 
-def asked(**built_in: object) -> Hardened:
+def asked(*, rootless: bool = False, **built_in: object) -> Hardened:
     return hardened(
         image=IMAGE,
         built_in={"Env": ["LANG=C.UTF-8", "LD_PRELOAD=/evil.so"], **built_in},
@@ -31,6 +34,7 @@ def asked(**built_in: object) -> Hardened:
         cpus=1.0,
         seccomp="/some/profile.json",
         podman=True,
+        rootless=rootless,
     )
 
 
@@ -114,6 +118,30 @@ def test_every_weaker_bound_is_seen(name: str, value: object) -> None:
     made["HostConfig"][name] = value
     [weakness] = weaknesses(made, asked())
     assert name in weakness
+
+
+def test_a_daemon_without_rights_sets_no_rlimits_and_the_command_does() -> None:
+    made = shown(asked(rootless=True))
+    made["HostConfig"]["Ulimits"] = []
+    assert weaknesses(made, asked(rootless=True)) == []
+    assert len(weaknesses(made, asked())) == 2, "rlimits that nobody set, and another command"
+    made["HostConfig"]["Ulimits"] = [{"Name": "RLIMIT_NOFILE", "Soft": 1 << 20, "Hard": 1 << 20}]
+    [weakness] = weaknesses(made, asked(rootless=True))
+    assert "Ulimits" in weakness, "others than were asked for"
+
+
+def test_only_a_daemon_that_says_so_runs_without_rights() -> None:
+    assert is_rootless({"SecurityOptions": ["name=seccomp,profile=default", "name=rootless"]})
+    assert not is_rootless({"SecurityOptions": ["name=seccomp,profile=default"]})
+    assert not is_rootless({"SecurityOptions": None})
+
+
+def test_the_command_runs_under_the_rlimits_that_it_took_upon_itself() -> None:
+    tell = "import resource as r, sys; print(r.getrlimit(r.RLIMIT_NOFILE), sys.argv[1:])"
+    bounds = [{"Name": "nofile", "Soft": 64, "Hard": 64}, {"Name": "core", "Soft": 0, "Hard": 0}]
+    command = limiting([sys.executable, "-c", tell, "one", "two"], bounds)
+    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    assert said == "(64, 64) ['one', 'two']\n"
 
 
 def test_another_image_is_seen() -> None:
