@@ -9,6 +9,7 @@ PYTEST := $(PY) -m pytest -q -rfEs -n $(JOBS)
 BACKSTOP := $(PY) -m backstop
 STAMP := .venv/.installed
 OLDEST := .venv-oldest/.installed
+BIGQUERY := .venv-bigquery/.installed
 PEERS := .venv-bench/.installed
 GUARD_BENCH_ARGS ?=
 HAMMER ?= long
@@ -47,6 +48,10 @@ $(OLDEST): $(STAMP)
 	@if [ -f $@ ] && cmp -s $(STAMP) $@; then touch $@; exit 0; fi; \
 	sh .ci/setup "$(PYTHON)" oldest && cp $(STAMP) $@
 
+# The emulator of BigQuery, for the tests: on a machine without Python 3.13 there is none, and they skip.
+$(BIGQUERY): $(STAMP) .ci/bigquery .ci/bigquery.txt
+	@.ci/bigquery
+
 fmt: $(STAMP) ## format the code and apply safe fixes
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
@@ -62,7 +67,7 @@ type: $(STAMP) ## mypy, strict, on package and tests
 imports: $(STAMP) ## the layers: imports point down only
 	@.venv/bin/lint-imports --no-logo
 
-test: $(OLDEST) ## all tests
+test: $(OLDEST) $(BIGQUERY) ## all tests
 	@$(PYTEST) $(PYTEST_ARGS)
 
 e2e: $(STAMP) ## containers and the action, on a Docker daemon of our own (root; part of `make test`)

@@ -11,11 +11,20 @@ import atexit
 import uuid
 from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from backstop.adapters.emulators import emulators_missing, firestore_emulator, pubsub_emulator
+from backstop.adapters.emulators import (
+    bigquery_emulator,
+    emulators_missing,
+    firestore_emulator,
+    pubsub_emulator,
+)
+
+BIGQUERY: Final = Path(__file__).parents[1] / ".venv-bigquery"
+"""Where `make test` puts the emulator of BigQuery."""
 
 _RUNNING: Final = ExitStack()
 atexit.register(_RUNNING.close)
@@ -45,6 +54,23 @@ def pubsub() -> str:
     return _pubsub()
 
 
+def bigquery() -> str:
+    """``address:port`` of the BigQuery emulator of this test process; its project is ``local``."""
+    if (why := bigquery_missing()) is not None:
+        pytest.skip(why)
+    return _bigquery()
+
+
+def bigquery_missing() -> str | None:
+    """Why there is no emulator of BigQuery; None if there is one."""
+    if (BIGQUERY / ".installed").is_file():
+        return None
+    return (
+        f"the emulator of BigQuery is not installed ({BIGQUERY.name}): `make test` does so where "
+        "there is a Python 3.13"
+    )
+
+
 def fresh_name(kind: str = "c") -> str:
     """A name that nobody else uses, for a collection, a topic or a project."""
     return f"{kind}-{uuid.uuid4().hex[:12]}"
@@ -59,6 +85,11 @@ def _firestore() -> str:
 @cache
 def _pubsub() -> str:
     return _RUNNING.enter_context(pubsub_emulator())
+
+
+@cache
+def _bigquery() -> str:
+    return _RUNNING.enter_context(bigquery_emulator(BIGQUERY))
 
 
 def _or_skip() -> None:

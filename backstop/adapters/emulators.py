@@ -1,6 +1,6 @@
-"""Google's emulators of Firestore and Pub/Sub as child processes that end for certain.
+"""Emulators of Firestore, Pub/Sub and BigQuery as child processes that end for certain.
 
-An emulator is three processes deep (gcloud, a shell, Java) and outlives whoever started it by
+One of Google's is three processes deep (gcloud, a shell, Java) and outlives whoever started it by
 nature. So a watcher stands over its process group: it waits at the end of a pipe that only the
 starting process holds open, and ends the group when that process closes it, or is gone in
 whatever way.
@@ -19,14 +19,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from backstop.errors import BackstopError
 
-_FIRESTORE: Final = ("gcloud", "emulators", "firestore", "start")
-_PUBSUB: Final = ("gcloud", "beta", "emulators", "pubsub", "start")
 _NEEDED: Final = ("gcloud", "java", "sh")
 _TRIES: Final = 3
 """A port that was free may be taken by the time that the emulator is up."""
@@ -42,6 +41,45 @@ _FIRST_CALLS: Final[Mapping[str, str]] = {
     f"/v1/{_WARM}:runQuery": '{"structuredQuery": {"from": [{"collectionId": "first"}]}}',
 }
 """An emulator takes seconds for its first write and query: longer than anybody waits for one."""
+
+_FOR_GCLOUD: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # A configuration of its own: two that start at once would write into one.
+        "CLOUDSDK_CONFIG": "{home}",
+        "CLOUDSDK_CORE_CHECK_GCE_METADATA": "false",
+        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
+        "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
+    }
+)
+_OF_GCLOUD: Final = ("--host-port={host}", "--quiet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Emulator:
+    """How one is started; ``{host}``, ``{port}`` and ``{home}`` are filled in at each try.
+
+    `up` is what its answer to a look at `path` holds once it is ready, `gave_up` of which
+    its log holds something if it never will be.
+    """
+
+    command: tuple[str, ...]
+    path: str
+    up: bytes
+    gave_up: tuple[str, ...]
+    environ: Mapping[str, str]
+    warm: Mapping[str, str] = field(default_factory=dict)
+
+
+def _of_gcloud(*command: str, warm: Mapping[str, str] = MappingProxyType({})) -> _Emulator:
+    return _Emulator(
+        command=("gcloud", *command, *_OF_GCLOUD),
+        path="/",
+        up=b"Ok",
+        gave_up=("ERROR: (gcloud",),
+        environ=_FOR_GCLOUD,
+        warm=warm,
+    )
+
 
 # gcloud makes itself a process group of its own, once it is up: both are ended.
 _WATCH: Final = """
@@ -66,7 +104,7 @@ def firestore_emulator() -> AbstractContextManager[str]:
 
     Raises `BackstopError` (``emulator``).
     """
-    return _running(_FIRESTORE, warm=_FIRST_CALLS)
+    return _of_google(_of_gcloud("emulators", "firestore", "start", warm=_FIRST_CALLS))
 
 
 def pubsub_emulator() -> AbstractContextManager[str]:
@@ -74,46 +112,68 @@ def pubsub_emulator() -> AbstractContextManager[str]:
 
     Raises `BackstopError` (``emulator``).
     """
-    return _running(_PUBSUB)
+    return _of_google(_of_gcloud("beta", "emulators", "pubsub", "start"))
+
+
+def bigquery_emulator(environment: Path) -> AbstractContextManager[str]:
+    """Run the emulator of BigQuery that is installed in `environment`; gives ``address:port``.
+
+    It keeps one project, ``local``, until it ends. Raises `BackstopError` (``emulator``).
+    """
+    program = environment / "bin" / "local-bigquery"
+    return _running(
+        _Emulator(
+            command=(
+                *(str(program), "serve", "--host=127.0.0.1", "--port={port}", "--grpc-port=0"),
+                "--data-dir={home}/data",
+            ),
+            path="/bigquery/v2/projects",
+            up=b"projectList",
+            gave_up=("error while attempting", "Traceback", "not found"),
+            # DuckDB looks for its extensions there.
+            environ={"HOME": str(environment)},
+        )
+    )
 
 
 @contextmanager
-def _running(
-    command: tuple[str, ...], warm: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[str]:
+def _of_google(emulator: _Emulator) -> Iterator[str]:
     if (why := emulators_missing()) is not None:
         raise BackstopError(why, slug="emulator")
+    with _running(emulator) as host:
+        yield host
+
+
+@contextmanager
+def _running(emulator: _Emulator) -> Iterator[str]:
     said = ""
     for _ in range(_TRIES):
         host = f"127.0.0.1:{_free_port()}"
         home = Path(tempfile.mkdtemp(prefix="backstop-emulator-"))
-        watcher = _started(command, host, home)
+        watcher = _started(emulator, host, home)
         try:
-            if _answers(host, watcher, home):
-                _warm_up(host, warm)
+            if _answers(emulator, host, watcher, home):
+                _warm_up(host, emulator.warm)
                 yield host
                 return
             said = _last_words(home)
         finally:
             _end(watcher, home)
-    raise BackstopError(f"{' '.join(command)} did not come up: {said}", slug="emulator")
+    raise BackstopError(f"{' '.join(emulator.command)} did not come up: {said}", slug="emulator")
 
 
-def _started(command: tuple[str, ...], host: str, home: Path) -> subprocess.Popen[bytes]:
+def _started(emulator: _Emulator, host: str, home: Path) -> subprocess.Popen[bytes]:
+    def filled(text: str) -> str:
+        text = text.replace("{host}", host).replace("{port}", host.rpartition(":")[2])
+        return text.replace("{home}", str(home))
+
     return subprocess.Popen(  # noqa: S603 - our own words only
-        ["/bin/sh", "-c", _WATCH, str(home), *command, f"--host-port={host}", "--quiet"],
+        ["/bin/sh", "-c", _WATCH, str(home), *map(filled, emulator.command)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={
-            **os.environ,
-            # A configuration of its own: two that start at once would write into one.
-            "CLOUDSDK_CONFIG": str(home),
-            "CLOUDSDK_CORE_CHECK_GCE_METADATA": "false",
-            "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
-            "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
-        },
+        env={**os.environ, **{name: filled(text) for name, text in emulator.environ.items()}},
     )
 
 
@@ -124,17 +184,17 @@ def _free_port() -> int:
     return port
 
 
-def _answers(host: str, watcher: subprocess.Popen[bytes], home: Path) -> bool:
+def _answers(emulator: _Emulator, host: str, watcher: subprocess.Popen[bytes], home: Path) -> bool:
     until = time.monotonic() + _STARTS_WITHIN_S
     while time.monotonic() < until and watcher.poll() is None:
         connection = http.client.HTTPConnection(host, timeout=_PAUSE_S * 10)
         try:
-            connection.request("GET", "/")
-            if connection.getresponse().read().strip() == b"Ok":
+            connection.request("GET", emulator.path)
+            if emulator.up in connection.getresponse().read():
                 return True
         except (OSError, http.client.HTTPException):
-            if _gave_up(home):
-                return False
+            if any(words in _last_words(home) for words in emulator.gave_up):
+                return False  # the watcher waits for us all the same
             time.sleep(_PAUSE_S)
         finally:
             connection.close()
@@ -149,11 +209,6 @@ def _warm_up(host: str, calls: Mapping[str, str]) -> None:
             connection.getresponse().read()
     finally:
         connection.close()
-
-
-def _gave_up(home: Path) -> bool:
-    """It says so itself when the emulator ended early; the watcher waits for us all the same."""
-    return "ERROR: (gcloud" in _last_words(home)
 
 
 def _last_words(home: Path) -> str:
