@@ -8,7 +8,7 @@ soften a decision.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -70,10 +70,10 @@ class Coverage:
     """How much of the ledger the comparison could speak for.
 
     `steps_lost` are those of runs that were not replayed to their end, as far as they are not
-    assumed. `drift` is ``none``, ``drifted`` or ``unknown``; `drifted` names request parts by
-    agent. `not_replayable` maps runs to why they could not be replayed to their end; `uncovered`
-    names what a replay cannot exercise, `unshown` those of it that a person may accept. `doubts`
-    are further reasons why a PASS would be a lie.
+    assumed. `drift` is ``none``, ``drifted`` or ``unknown``, and `telling` what would tell where
+    it is unknown; `drifted` names request parts by agent. `not_replayable` maps runs to why they
+    could not be replayed to their end; `uncovered` names what a replay cannot exercise, `unshown`
+    those of it that a person may accept. `doubts` are further reasons why a PASS would be a lie.
     """
 
     runs_compared: int = 0
@@ -82,6 +82,7 @@ class Coverage:
     steps_assumed: int = 0
     steps_lost: int = 0
     drift: str = "none"
+    telling: str = ""
     drifted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     not_replayable: Mapping[str, str] = field(default_factory=dict)
     uncovered: tuple[str, ...] = ()
@@ -290,31 +291,15 @@ def _blocking(judged: Sequence[Judged], policy: Policy) -> list[str]:
     return [f"{kinds[kind]} {kind.value}" for kind in Kind if kinds[kind]]
 
 
-_REMEDIES: Final[Mapping[str, str]] = {
-    "unknown": (
-        ": the ledger does not say what its models were asked; a control run tells, "
-        "name the version that runs now by --base"
-    ),
-}
-"""What removes assumed steps, by drift."""
-
-
 def _gaps(comparison: Comparison, coverage: Coverage, policy: Policy) -> list[str]:
-    """Why a pass would not be honest."""
-    gaps: list[str] = []
-    if coverage.runs_compared == 0 and not policy.allow_empty:
-        gaps.append("nothing was compared; --allow-empty accepts that for a first ledger")
-    if (unreplayed := len(coverage.not_replayable)) > 0:
-        run, reason = next(iter(sorted(coverage.not_replayable.items())))
-        more = f", and {unreplayed - 1} more" if unreplayed > 1 else ""
-        gaps.append(f"run {run} was not replayed to its end: {reason}{more}")
-    elif coverage.runs_compared < coverage.runs_total:
-        gaps.append(f"only {coverage.runs_compared} of {coverage.runs_total} runs were compared")
+    """Why a pass would not be honest, what keeps most from being compared first."""
+    gaps = [*_not_compared(coverage, policy)]
     if coverage.steps_assumed > policy.max_assumed_steps:
+        silent = f": the ledger does not say what its models were asked; {coverage.telling}"
         gaps.append(
             f"{coverage.steps_assumed} of {coverage.steps_total} steps are assumed "
             f"({coverage.changed or f'drift {coverage.drift}'}), "
-            f"{policy.max_assumed_steps} allowed{_REMEDIES.get(coverage.drift, '')}"
+            f"{policy.max_assumed_steps} allowed{silent if coverage.telling else ''}"
         )
     gaps += [f"run {run}: {why}" for run, why in sorted(comparison.regrouped.items())]
     gaps += [
@@ -328,6 +313,19 @@ def _gaps(comparison: Comparison, coverage: Coverage, policy: Policy) -> list[st
         else:
             gaps.append(not_covered(what))
     return [*gaps, *coverage.doubts]
+
+
+def _not_compared(coverage: Coverage, policy: Policy) -> Iterator[str]:
+    """Which runs could not be compared, and why."""
+    if coverage.runs_total == 0 and not policy.allow_empty:
+        yield "nothing was compared; --allow-empty accepts that for a first ledger"
+    if (unreplayed := len(coverage.not_replayable)) > 0:
+        run, reason = next(iter(sorted(coverage.not_replayable.items())))
+        more = f", and {unreplayed - 1} more" if unreplayed > 1 else ""
+        so = "; so nothing was compared" if coverage.runs_compared == 0 else ""
+        yield f"run {run} was not replayed to its end: {reason}{more}{so}"
+    elif coverage.runs_compared < coverage.runs_total:
+        yield f"only {coverage.runs_compared} of {coverage.runs_total} runs were compared"
 
 
 def _unstable(judged: Sequence[Judged], policy: Policy) -> list[str]:

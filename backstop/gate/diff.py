@@ -18,6 +18,7 @@ from backstop.errors import LedgerError
 from backstop.gate.comparing import Asked
 from backstop.gate.consistency import contradiction
 from backstop.gate.judge import Recorded, judge
+from backstop.gate.lacking import Lacking
 
 
 def diff(
@@ -46,6 +47,7 @@ def diff(
     return judge(
         known,
         asked,
+        control=Lacking.FILES,
         declarations=[_stated(declarations, asked.keyed_under)],
         policies=[policy],
         namespace=Namespace(agent=header.agent, app=header.app, tenant=header.tenant),

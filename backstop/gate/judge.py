@@ -32,6 +32,7 @@ from backstop.core.verdict import (
 from backstop.gate.comparing import Asked
 from backstop.gate.control import weighed
 from backstop.gate.escaping import not_covered, noted
+from backstop.gate.lacking import Lacking, not_looked_for, telling
 from backstop.gate.repeats import settled
 from backstop.gate.stability import agreement, beside, doubts, explained
 
@@ -59,7 +60,7 @@ def judge(
     recorded: Recorded,
     candidate: Asked,
     *,
-    control: Asked | None = None,
+    control: Asked | Lacking = Lacking.UNNAMED,
     declarations: Sequence[Mapping[str, Declaration]],
     policies: Sequence[Policy],
     namespace: Namespace,
@@ -68,13 +69,14 @@ def judge(
 ) -> AgentVerdict:
     """Judge a version; under several declarations or policies the worst stands (D1).
 
-    `guarded` says that the guard ran in production. `control` is the base version's replay;
-    with `subtract`, what it already does on rows of older versions is no fault of the
-    candidate's (D3). What a version's replays in other worlds do not agree on is unstable.
+    `guarded` says that the guard ran in production. `control` is the base version's replay, or
+    why there is none; with `subtract`, what it already does on rows of older versions is no fault
+    of the candidate's (D3). What a version's replays in other worlds do not agree on is unstable.
     """
-    said = [candidate.said] if control is None else [control.said, candidate.said]
+    base, _ = _apart(control)
+    said = [candidate.said] if base is None else [base.said, candidate.said]
     stated = [_completed(recorded, *both) for both in product(declarations, said)]
-    stands = _guarded(recorded.header, candidate, control) if guarded else frozenset()
+    stands = _guarded(recorded.header, candidate, base) if guarded else frozenset()
     sets = _rule_sets(recorded, candidate, stated, namespace, guarded=stands)
     silent = _never_compared(recorded, sets)
     verdicts = [
@@ -202,26 +204,29 @@ def _with_schemas(
 def _judge(
     recorded: Recorded,
     candidate: Asked,
-    control: Asked | None,
+    control: Asked | Lacking,
     rules: Rules,
     policy: Policy,
     silent: Sequence[str],
     *,
     subtract: bool,
 ) -> AgentVerdict:
+    base, lacking = _apart(control)
     comparison, disputed = settled(recorded.history, candidate, rules)
-    base, steady = _steadiness(candidate, control, rules)
+    usual, steady = _steadiness(candidate, base, rules)
     unsteady = doubts(steady, policy)
     coverage = doubting(
-        _coverage(recorded, candidate, policy, agent=rules.namespace.agent), *silent, *unsteady
+        _coverage(recorded, candidate, policy, lacking, agent=rules.namespace.agent),
+        *silent,
+        *unsteady,
+        *disputed,
     )
-    coverage = doubting(coverage, *disputed)
     pre_existing: Counter[tuple[str, ...]] = Counter()
-    if control is not None:
-        chance = explained(base, rules)
+    if base is not None:
+        chance = explained(usual, rules)
         pre_existing, unlike = weighed(
             recorded.history,
-            control,
+            base,
             rules,
             is_chance=lambda one: one.kind not in policy.fail_on and chance(one),
         )
@@ -234,10 +239,7 @@ def _judge(
         ledger=recorded.facts,
         pre_existing=pre_existing if subtract else None,
         is_unstable=explained(steady, rules),
-        notes=(
-            *noted(candidate.escapes, policy),
-            *(() if control is not None else _without_base(recorded, candidate)),
-        ),
+        notes=(*noted(candidate.escapes, policy), *_unlooked(recorded, candidate, lacking)),
     )
     if steady is None:
         return verdict
@@ -253,17 +255,22 @@ def _steadiness(
     return base, None if found is None else beside(found, base)
 
 
-def _without_base(recorded: Recorded, candidate: Asked) -> tuple[str, ...]:
+def _unlooked(recorded: Recorded, candidate: Asked, lacking: Lacking | None) -> tuple[str, ...]:
     """What the verdict on a replayed version did not look for, having nothing to compare (D7)."""
     wrote = {row.v for row in recorded.history.rows}
-    if candidate.replayed is None or wrote <= {candidate.version}:
+    if lacking is None or candidate.replayed is None or wrote <= {candidate.version}:
         return ()
-    return (
-        "changes that no run reached were not looked for: name the version that runs now by --base",
-    )
+    return (not_looked_for(lacking),)
 
 
-def _coverage(recorded: Recorded, candidate: Asked, policy: Policy, *, agent: str) -> Coverage:
+def _apart(control: Asked | Lacking) -> tuple[Asked | None, Lacking | None]:
+    """The base version's replay, and why there is none: one of the two."""
+    return (None, control) if isinstance(control, Lacking) else (control, None)
+
+
+def _coverage(
+    recorded: Recorded, candidate: Asked, policy: Policy, lacking: Lacking | None, *, agent: str
+) -> Coverage:
     runs = recorded.history.runs
     gaps = tuple(map(unshown.gap, dict.fromkeys(recorded.header.gaps or ())))
     told = candidate.spoken if candidate.replayed is None else candidate.replayed
@@ -274,6 +281,7 @@ def _coverage(recorded: Recorded, candidate: Asked, policy: Policy, *, agent: st
     past = (*candidate.uncovered, *not_covered(candidate.escapes, policy))
     return replace(
         covered,
+        telling=telling(lacking) if covered.drift == "unknown" else "",
         uncovered=(*past, *(one.told for one in gaps)),
         unshown=unshown.found(agent, (*candidate.unshown, *gaps)),
     )

@@ -56,6 +56,10 @@ _COLOURS: Final[Mapping[Decision, str]] = {
     Decision.INCONCLUSIVE: "bold yellow",
 }
 _WARNED: Final = "nothing blocks; look at each finding before this version ships"
+_ACCEPTING: Final = (
+    "this is no pass: remove what is named above, or accept what has a finding by `backstop waive "
+    "FINDING`, or allow it in the policy, and run again"
+)
 _UNTRIED: Final = "nothing was compared, so this says nothing about the version"
 _NEXT: Final[Mapping[Decision, str]] = {
     Decision.PASS: "nothing blocks: this version may ship",
@@ -280,6 +284,8 @@ def _closing(console: Console, verdict: Verdict) -> None:
     )
     compared = any(agent.coverage.runs_compared for agent in verdict.agents)
     todo = _UNTRIED if decision is Decision.PASS and not compared else _NEXT[decision]
+    if decision is Decision.INCONCLUSIVE and _may_be_accepted(verdict):
+        todo = _ACCEPTING
     console.print(
         Text.assemble(
             (_HEADLINES[decision] + " with warnings" * warned, _COLOURS[decision]),
@@ -288,3 +294,12 @@ def _closing(console: Console, verdict: Verdict) -> None:
     )
     console.print(Text(f"next: {_WARNED if warned else todo}"))
     console.print(Text(f"verdict {digest_of(verdict)}"))
+
+
+def _may_be_accepted(verdict: Verdict) -> bool:
+    """Does something stand against a pass that a waiver would take away (D4)?"""
+    return any(
+        one.waiver is None and one.why in agent.why
+        for agent in verdict.agents
+        for one in agent.coverage.unshown
+    )

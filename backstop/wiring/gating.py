@@ -29,6 +29,7 @@ from backstop.errors import ConfigError
 from backstop.gate.cached import secret_from
 from backstop.gate.diff import recorded
 from backstop.gate.judge import judge, rule_sets
+from backstop.gate.lacking import Lacking
 from backstop.gate.request import GateRequest, Judgement, ReplayRequest, Written
 from backstop.ports import Clock
 from backstop.replay.service import Progress
@@ -186,7 +187,9 @@ class _Sitting:
         verdict = judge(
             recorded(ledger),
             asked(candidate, again=[other for _, other in again]),
-            control=None if control is None else asked(control, again=controls),
+            control=_lacking(self._request.replay, job)
+            if control is None
+            else asked(control, again=controls),
             declarations=rule_sets(ledger.header, job.agent.declarations, job.base_declarations),
             policies=policies,
             namespace=_namespace(job, ledger),
@@ -238,6 +241,14 @@ class _Sitting:
             facts = recorded(found.ledger).facts
         why = "carried forward: the change concerns nothing that this agent is made of"
         return replace(_unjudged(job.agent.name, Decision.PASS, why), ledger=facts)
+
+
+def _lacking(request: ReplayRequest, job: Job) -> Lacking:
+    """Why no version that runs now is replayed, where none is."""
+    known = job.base_agent
+    if request.base is None or (known is not None and known.path is None):
+        return Lacking.UNNAMED
+    return Lacking.NEW if job.ruling.gate.control == "base" else Lacking.OFF
 
 
 def _withheld(request: GateRequest) -> list[Path]:

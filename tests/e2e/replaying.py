@@ -14,6 +14,7 @@ from backstop.core.redaction import RedactionKey
 from backstop.core.verdict import AgentVerdict, Policy
 from backstop.gate.comparing import Asked
 from backstop.gate.judge import Recorded, judge
+from backstop.gate.lacking import Lacking
 from backstop.ports import Sandbox
 from backstop.replay.bundle import MODULE, write_bundle
 from backstop.replay.code import Code
@@ -65,7 +66,7 @@ def verdict(
     return judge(
         Recorded(header=header, history=effect_rows([ledger.events]), digest=ledger.digest),
         asked(candidate),
-        control=asked(control) if control else None,
+        control=asked(control) if control else Lacking.UNNAMED,
         declarations=[declarations or {}],
         policies=[Policy()],
         namespace=Namespace(agent=header.agent, app=header.app, tenant=header.tenant),

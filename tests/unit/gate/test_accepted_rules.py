@@ -11,6 +11,7 @@ from backstop.core.divergence import Kind
 from backstop.core.verdict import AgentVerdict, Decision, Policy
 from backstop.core.waivers import Standing, Waiver
 from backstop.gate.comparing import Asked
+from backstop.gate.lacking import Lacking
 from tests.accepting import TODAY, baseline, standings, waiver
 from tests.comparing import DECLARED, ask, call, out
 from tests.unit.gate.test_decision_rules import asked, judged, recorded
@@ -25,7 +26,7 @@ def decided(
     candidate: Asked,
     *waivers: Waiver,
     held: AgentBaseline | None = None,
-    control: Asked | None = None,
+    control: Asked | Lacking = Lacking.UNNAMED,
     declarations: Sequence[Mapping[str, Declaration]] = (DECLARED,),
     fail_on: Sequence[frozenset[Kind]] = (frozenset({Kind.DUPLICATE}),),
     subtract: bool = True,

@@ -16,6 +16,7 @@ from backstop.core.intents import Intent, Pass, RunReplayed
 from backstop.core.verdict import AgentVerdict, Decision, Policy, Verdict, worst
 from backstop.gate.comparing import Asked
 from backstop.gate.judge import Recorded, judge
+from backstop.gate.lacking import Lacking
 from tests.comparing import DECLARED, NAMESPACE, ask, call, history, out
 
 ACME = call("pay", vendor="acme-corp", amount=10)
@@ -63,7 +64,7 @@ def judged(
     ledger: Recorded,
     candidate: Asked,
     *,
-    control: Asked | None = None,
+    control: Asked | Lacking = Lacking.UNNAMED,
     declarations: Sequence[Mapping[str, Declaration]] = (DECLARED,),
     policies: Sequence[Policy] = (Policy(),),
     subtract: bool = True,
@@ -161,7 +162,7 @@ def test_d1_a_rule_that_stands_in_the_code_is_judged_as_if_it_were_configured() 
         assert judged(ledger, unchanged, declarations=[stated]).decision is Decision.PASS
     wider = {"pay": Declaration(tool="pay", identity=("vendor", "amount"))}
     changed = replace(unchanged, said=wider)
-    for control in (None, replace(unchanged, version="v1")):
+    for control in (Lacking.UNNAMED, replace(unchanged, version="v1")):
         verdict = judged(ledger, changed, declarations=[{}], control=control)
         assert verdict.decision is Decision.BLOCK
         assert [one.divergence.reason for one in verdict.judged] == [Reason.REKEYED]
