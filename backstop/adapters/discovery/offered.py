@@ -10,13 +10,33 @@ from typing import Any, Final
 
 import yaml
 
-from backstop.adapters.discovery.sources import Defined, Function, Module, Sources
+from backstop.adapters.discovery.sources import Defined, Function, Module, Sources, nearest
 from backstop.adapters.discovery.walking import text_of
 
 _DEEP: Final = 8
 _WRAPPERS: Final = frozenset(
     {"FunctionTool", "LongRunningFunctionTool", "AuthenticatedFunctionTool", "list", "tuple"}
 )
+_CONTAINERS: Final = frozenset(
+    {"Agent", "LlmAgent", "LoopAgent", "ParallelAgent", "SequentialAgent", "Workflow"}
+)
+"""What is handed over as it is, and contains agents: their own tools are found where those are."""
+
+_MODELS: Final = frozenset(
+    {"GenerateContentConfig", "GenerateContentConfigDict", "GenerativeModel", "LiveConnectConfig"}
+)
+"""Makers of requests to a model that is no agent's: what they call tools is not an agent's."""
+
+_FRAMEWORKS: Final = {
+    "EnterpriseWebSearchTool": "enterprise_web_search",
+    "GoogleSearchTool": "google_search",
+    "LoadArtifactsTool": "load_artifacts",
+    "LoadMemoryTool": "load_memory",
+    "PreloadMemoryTool": "preload_memory",
+    "UrlContextTool": "url_context",
+}
+"""Classes of the framework's own tools, and what an instance of each is called."""
+
 _TYPES: Final = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 _SESSION: Final = frozenset({"ToolContext", "Context", "CallbackContext", "InvocationContext"})
 
@@ -65,8 +85,9 @@ class _Reading:
 
     def call(self, call: ast.Call, module: Module) -> None:
         """An agent that is made with tools."""
+        is_request = _last(call.func) in _MODELS
         for key in call.keywords:
-            if key.arg == "tools":
+            if key.arg == "tools" and not is_request:
                 self._value(key.value, module, 0)
             elif key.arg == "tool" and _last(call.func) in {"ToolNode", "node"}:
                 self._one(key.value, module, 0)
@@ -89,9 +110,14 @@ class _Reading:
             case ast.BinOp(left=left, right=right):
                 self._value(left, module, depth + 1)
                 self._value(right, module, depth + 1)
-            case ast.Name(id=name) if found := self._sources.assigned(name, module):
+            case ast.IfExp(body=one, orelse=other):
+                self._value(one, module, depth + 1)
+                self._value(other, module, depth + 1)
+            case ast.Name() | ast.Attribute() if found := self._given(value, module):
                 self._value(found[1], found[0], depth + 1)
             case ast.Call(func=ast.Name(id="map"), args=[made_by, inner]) if _is_wrapper(made_by):
+                self._value(inner, module, depth + 1)
+            case ast.Call(func=func, args=[_, inner]) if _last(func) == "cast":
                 self._value(inner, module, depth + 1)
             case ast.Constant():
                 pass
@@ -105,34 +131,71 @@ class _Reading:
         match value:
             case ast.Starred(value=inner):
                 self._value(inner, module, depth + 1)
-            case ast.Call(func=func) if _last(func) in _WRAPPERS:
-                inner_of = value.args[0] if value.args else _keyword(value, "func")
-                if inner_of is not None:
-                    self._one(inner_of, module, depth + 1)
-            case ast.Call(func=func) if _last(func).endswith("AgentTool"):
-                pass  # it contains an agent, whose own tools are found where that is made
-            case ast.Call(func=ast.Name(id="map")):
-                self._value(value, module, depth + 1)
-            case ast.Call() if name := _literal(_keyword(value, "name")):
-                self._add(name, None, value, module)
+            case ast.IfExp(body=one, orelse=other):
+                self._one(one, module, depth + 1)
+                self._one(other, module, depth + 1)
+            case ast.Call():
+                self._made(value, module, depth)
             case ast.Name(id=name):
                 self._named(name, value, module, depth)
             case ast.Attribute(attr=name):
-                self._add(name, self._sources.only(name), value, module)
+                self._member(name, value, module, depth)
             case _:
                 self._untold(value, module)
+
+    def _made(self, call: ast.Call, module: Module, depth: int) -> None:
+        """One member of a list of tools that is made where it is handed over."""
+        kind = _last(call.func)
+        if kind in _WRAPPERS:
+            inner = call.args[0] if call.args else _keyword(call, "func")
+            if inner is not None:
+                self._one(inner, module, depth + 1)
+        elif kind.endswith("AgentTool") or kind in _CONTAINERS:
+            pass  # it contains an agent, whose own tools are found where that is made
+        elif kind == "cast" and len(call.args) > 1:
+            self._one(call.args[1], module, depth + 1)
+        elif isinstance(call.func, ast.Name) and kind == "map":
+            self._value(call, module, depth + 1)
+        elif _is_frameworks(call.func, module):
+            self._add(_FRAMEWORKS[kind], None, call.func, module)
+        elif name := _literal(_keyword(call, "name")):
+            self._add(name, None, call, module)
+        else:
+            self._untold(call, module)
+
+    def _member(self, name: str, value: ast.expr, module: Module, depth: int) -> None:
+        function = self._sources.only(name)
+        given = None if function is not None else self._given(value, module)
+        if given is not None:
+            self._one(given[1], given[0], depth + 1)
+        else:
+            self._add(name, function, value, module)
 
     def _named(self, name: str, value: ast.expr, module: Module, depth: int) -> None:
         original = module.imports.get(name, name).rpartition(".")[2]
         found = self._sources.functions.get(original, ())
         own = [one for one in found if "." not in one.qualified]
         if own:
-            here = [one for one in own if one.module is module]
-            self._add(original, (here or own)[0], value, module)
-        elif (given := self._sources.assigned(name, module)) is not None:
+            self._add(original, nearest(own, module), value, module)
+        elif (given := self._given(value, module)) is not None:
             self._one(given[1], given[0], depth + 1)
-        else:
+        elif name in module.imports:
             self._add(original, None, value, module)
+        else:
+            self._untold(value, module)
+
+    def _given(self, value: ast.expr, module: Module) -> tuple[Module, ast.expr] | None:
+        """What a name, or a name of another module, stands for; of several in one file the last."""
+        match value:
+            case ast.Name(id=name):
+                found = self._sources.assigned(name, module)
+                if found is None and name not in module.imports:
+                    return _in_a_function(name, module)
+                return found
+            case ast.Attribute(attr=name):
+                return self._sources.member(_root(value), name, module)
+            case _:
+                return None
 
     def _add(self, name: str, function: Defined | None, value: ast.expr, module: Module) -> None:
         origin = module.imports.get(_root(value), "")
@@ -206,6 +269,27 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 def _literal(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _is_frameworks(func: ast.expr, module: Module) -> bool:
+    origin = module.imports.get(_root(func), "")
+    return _last(func) in _FRAMEWORKS and origin.startswith("google.adk.")
+
+
+def _in_a_function(name: str, module: Module) -> tuple[Module, ast.expr] | None:
+    """What a name is given inside a function of the module."""
+    found = None
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                found = module, value
+            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if (
+                target == name
+            ):
+                found = module, value
+            case _:
+                pass
+    return found
 
 
 def _is_wrapper(node: ast.expr) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from backstop.adapters.discovery.walking import parsed
 
@@ -51,6 +52,34 @@ class Defined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a name was given at the top of a module."""
+
+    module: Module
+    value: ast.expr
+
+
+Placed = TypeVar("Placed", Defined, Given)
+
+
+def nearest(found: Sequence[Placed], user: Module) -> Placed:
+    """The one that `user` means, as a rule: in it, or else in the folder that is nearest to it.
+
+    A repository of several agents has many a ``tools.py``. `found` is not empty.
+    """
+    here = user.path.split("/")[:-1]
+
+    def closeness(one: Placed) -> tuple[bool, int, int]:
+        there = one.module.path.split("/")[:-1]
+        shared = sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(here, there, strict=False))
+        )
+        return one.module is user, shared, -len(there)
+
+    return max(found, key=closeness)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """All modules of an agent's folder, and their functions and classes by name."""
 
@@ -80,11 +109,24 @@ class Sources:
         if source is None:
             return None
         wanted, original = source.rpartition(".")[::2]
-        stem = wanted.lstrip(".").replace(".", "/")
-        for other in self.modules:
-            if original in other.assigned and _is_module(other.path, stem):
-                return other, other.assigned[original]
-        return None
+        return self._at_top(original, wanted, module)
+
+    def member(self, alias: str, name: str, module: Module) -> tuple[Module, ast.expr] | None:
+        """What a name of another module was last given at its top; that is called `alias` here."""
+        source = module.imports.get(alias)
+        return None if source is None else self._at_top(name, source, module)
+
+    def _at_top(self, name: str, dotted: str, user: Module) -> tuple[Module, ast.expr] | None:
+        stem = dotted.lstrip(".").replace(".", "/")
+        found = [
+            Given(module=other, value=other.assigned[name])
+            for other in self.modules
+            if name in other.assigned and _is_module(other.path, stem)
+        ]
+        if not found:
+            return None
+        near = nearest(found, user)
+        return near.module, near.value
 
 
 def variables_of(sources: Sources) -> tuple[str, ...]:

@@ -26,16 +26,17 @@ def _set(text: str) -> frozenset[str]:
 
 _PURE_MODULES: Final = _set("""
     abc array asyncio.gather asyncio.sleep base64 bisect collections contextlib copy dataclasses
-    datetime decimal difflib enum fractions functools hashlib heapq html inspect ipaddress
-    itertools json logging math numbers operator os.environ.get os.getenv os.path pprint random
-    re secrets statistics string textwrap time traceback types typing unicodedata urllib.parse
-    uuid warnings zoneinfo
+    datetime decimal difflib enum fractions functools google.genai.types hashlib heapq html
+    inspect ipaddress itertools json logging math numbers operator os.environ.get os.getenv
+    os.path pprint random re secrets statistics string textwrap time traceback types typing
+    unicodedata urllib.parse uuid warnings zoneinfo
     """)
 """Modules, or single functions of theirs, that change nothing outside."""
 
 _READING_CALLS: Final = _set("""
-    glob.glob glob.iglob httpx.get httpx.head httpx.options os.listdir os.scandir os.stat os.walk
-    requests.get requests.head requests.options csv.reader csv.DictReader
+    csv.DictReader csv.reader glob.glob glob.iglob google.auth.default httpx.get httpx.head
+    httpx.options os.listdir os.scandir os.stat os.walk requests.get requests.head
+    requests.options shutil.which
     """)
 _NEUTRAL_CALLS: Final = _set("""
     aiohttp.ClientSession httpx.AsyncClient httpx.Client httpx.Timeout io.BytesIO io.StringIO
@@ -72,15 +73,18 @@ _FILLING: Final = _set("""
 """Methods that change a container: nothing outside, if the container was made in the call."""
 
 _READING_METHODS: Final = _set("""
-    all exists fetchall fetchmany fetchone first get head is_dir is_file iterdir json one
-    one_or_none options read read_bytes read_text readline readlines scalar scalar_one
-    scalar_one_or_none scalars select stat text where filter order_by limit fullmatch
-    search findall finditer
+    all download_as_bytes download_as_string download_as_text exists fetchall fetchmany fetchone
+    first get head is_dir is_file iterdir json one one_or_none options read read_bytes read_text
+    readline readlines scalar scalar_one scalar_one_or_none scalars select stat text where filter
+    order_by limit fullmatch search findall finditer
     """)
 _ACTING_METHODS: Final = _set("""
     begin bulk_insert commit executemany executescript flush patch post put sendall sendmail set
     touch unlink mkdir rmdir write writelines write_bytes write_text writerow writerows
     """)
+_CLIENT: Final = re.compile(r"(?:[A-Z][A-Za-z0-9]*)?Client")
+"""A class of somebody's service. To make one asks nobody; what is called on it counts."""
+
 _STATEMENT: Final = re.compile(r"\s*(select|with|explain|show|describe|pragma)\b", re.IGNORECASE)
 _WRITES: Final = re.compile(
     r"\b(insert|update|delete|merge|drop|alter|create|truncate|replace|call|grant|into)\b",
@@ -114,6 +118,8 @@ def deed_of_named(dotted: str, call: ast.Call) -> Deed:
         return Deed.ACTS
     if "." not in dotted:
         return Deed.UNKNOWN
+    if _CLIENT.fullmatch(dotted.rpartition(".")[2]):
+        return Deed.NOTHING
     deed = deed_of_method(dotted.rpartition(".")[2], call, fresh=False)
     # A text's `replace` changes nothing; a function of somebody's module may.
     return Deed.UNKNOWN if deed is Deed.NOTHING else deed
