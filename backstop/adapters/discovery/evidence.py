@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from backstop.adapters.discovery.names import Names, inside, last, root
 from backstop.adapters.discovery.sources import Defined, Function, Module, Sources
 from backstop.adapters.discovery.vocabulary import (
     Deed,
@@ -23,22 +24,27 @@ from backstop.core.proposing import Evidence
 
 _DEEP: Final = 6
 _MANY: Final = 200
-_SESSION: Final = frozenset({"tool_context", "callback_context", "context", "ctx"})
 _DECORATORS: Final = frozenset(
     {"cache", "cached", "lru_cache", "wraps", "staticmethod", "classmethod", "property", "override"}
 )
-_MAKERS: Final = frozenset(
-    {"dict", "list", "set", "str", "sorted", "tuple", "deepcopy", "copy", "loads", "json"}
-    | {"model_dump", "to_dict", "defaultdict", "Counter", "deque", "OrderedDict", "StringIO"}
-)
-"""Calls whose result is nobody else's."""
-
-_DEEPLY: Final = frozenset({"deepcopy", "loads", "json", "model_dump", "to_dict"})
-"""Those of which nothing inside is anybody else's either."""
-
 _BASES: Final = frozenset(
     {"BaseModel", "Enum", "StrEnum", "IntEnum", "TypedDict", "NamedTuple"}
 ) | {name for name, kind in vars(builtins).items() if isinstance(kind, type)}
+_SELF_CONTAINED: Final = frozenset(
+    {"collections", "datetime", "decimal", "difflib", "fractions", "hashlib", "hmac", "ipaddress"}
+    | {"random", "re", "statistics", "string", "uuid", "zoneinfo"}
+)
+"""Modules whose objects hold nothing that is not theirs, whatever is called on them."""
+
+_CAUGHT: Final = frozenset({"add_note", "error_count", "errors", "json", "with_traceback"})
+"""Methods of exceptions, by which they tell of themselves."""
+
+_CLOSED: Final = frozenset(
+    {"client", "conn", "connection", "cur", "cursor", "engine", "f", "fh", "file", "pool"}
+    | {"reader", "resp", "response", "session"}
+)
+"""Names of what is closed when it is no longer needed; what is written, something else writes."""
+
 _DUNDER: Final = re.compile(r"__\w+__")
 _SHOWN: Final = 60
 
@@ -73,13 +79,13 @@ class _Reading:
             return
         for decorator in one.node.decorator_list:
             target = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if _last(target) not in _DECORATORS:
+            if last(target) not in _DECORATORS:
                 self._tell(Deed.UNKNOWN, one, decorator, f"is decorated by {_spelled(target)}")
-        names = _Names(one.node)
-        for node in _inside(one.node):
+        names = Names(one.node)
+        for node in inside(one.node):
             self._node(node, one, names, depth)
 
-    def _node(self, node: ast.AST, one: Defined, names: _Names, depth: int) -> None:
+    def _node(self, node: ast.AST, one: Defined, names: Names, depth: int) -> None:
         match node:
             case ast.Call():
                 self._call(node, one, names, depth)
@@ -97,7 +103,7 @@ class _Reading:
             case _:
                 pass
 
-    def _target(self, target: ast.expr, one: Defined, names: _Names) -> None:
+    def _target(self, target: ast.expr, one: Defined, names: Names) -> None:
         if isinstance(target, ast.Tuple | ast.List):
             for inner in target.elts:
                 self._target(inner, one, names)
@@ -105,18 +111,22 @@ class _Reading:
             what = "deletes from" if isinstance(target.ctx, ast.Del) else "writes to"
             self._tell(Deed.ACTS, one, target, f"{what} {_spelled(target.value)}")
 
-    def _call(self, call: ast.Call, one: Defined, names: _Names, depth: int) -> None:
+    def _call(self, call: ast.Call, one: Defined, names: Names, depth: int) -> None:
         for given in _handed(call):
             self._resolve(given, call, one, names, depth)
         self._resolve(call.func, call, one, names, depth)
 
     def _resolve(
-        self, target: ast.expr, call: ast.Call, one: Defined, names: _Names, depth: int
+        self, target: ast.expr, call: ast.Call, one: Defined, names: Names, depth: int
     ) -> None:
         """Read what is called, or say what a call of that name does."""
         known = self._own_code(target, one, names)
         for inner in known:
             self.function(inner, depth + 1)
+        if known and any(_class_of(each) in self._family(target, one) for each in known):
+            return  # a method of its own: its code was read, whatever it is called
+        if isinstance(target, ast.Attribute) and self._is_harmless(target, call, one, names):
+            return
         dotted = self._dotted(target, one, names)
         if isinstance(target, ast.Lambda) or self._is_plain_class(target, names):
             deed = Deed.NOTHING
@@ -133,33 +143,64 @@ class _Reading:
         if deed is not Deed.NOTHING:
             self._tell(deed, one, call, f"calls {_spelled(target)}")
 
-    def _is_plain_class(self, target: ast.expr, names: _Names) -> bool:
+    def _is_harmless(
+        self, target: ast.Attribute, call: ast.Call, one: Defined, names: Names
+    ) -> bool:
+        """Is a method one that does nothing outside, by what it is called on?"""
+        it = target.value
+        if names.is_caught(it):
+            return target.attr in _CAUGHT
+        if target.attr in {"aclose", "close"} and not (call.args or call.keywords):
+            return last(it).lstrip("_") in _CLOSED
+        made = [self._dotted(func, one, names) for func in names.made_by(it)]
+        return bool(made) and all(each.partition(".")[0] in _SELF_CONTAINED for each in made)
+
+    def _family(self, target: ast.expr, one: Defined) -> frozenset[str]:
+        """The own classes that a method called on ``self`` may be of; empty if on another."""
+        kind = _class_of(one)
+        is_self = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+        if not is_self or root(target) not in {"self", "cls"} or kind not in self._sources.classes:
+            return frozenset()
+        heirs = {name for name in self._sources.classes if kind in self._above(name)}
+        return frozenset({kind, *self._above(kind), *heirs})
+
+    def _above(self, name: str, depth: int = 0) -> Iterator[str]:
+        """What a class of the agent's own inherits from, all the way up."""
+        for _, kind in self._sources.classes.get(name, ()) if depth < _DEEP else ():
+            for base in map(last, kind.bases):
+                yield base
+                yield from self._above(base, depth + 1)
+
+    def _is_plain_class(self, target: ast.expr, names: Names) -> bool:
         """Is it a class of the agent's own, of which nothing is inherited that may act?"""
-        if names.is_local(_root(target)):
+        if names.is_local(root(target)):
             return False
-        found = self._sources.classes.get(_last(target), ())
+        found = self._sources.classes.get(last(target), ())
         return bool(found) and all(
-            _last(base) in _BASES or _last(base) in self._sources.classes
+            last(base) in _BASES or last(base) in self._sources.classes
             for _, kind in found
             for base in kind.bases
         )
 
-    def _own_code(self, target: ast.expr, one: Defined, names: _Names) -> list[Defined]:
+    def _own_code(self, target: ast.expr, one: Defined, names: Names) -> list[Defined]:
         """The functions of the agent's own that a call may mean."""
-        last = _last(target)
-        functions = self._sources.functions.get(last, ())
+        name = last(target)
+        functions = self._sources.functions.get(name, ())
         if isinstance(target, ast.Attribute):
-            module = one.module.imports.get(_root(target), "")
+            module = one.module.imports.get(root(target), "")
+            if family := self._family(target, one):
+                methods = [each for each in functions if _class_of(each) in family]
+                functions = tuple(methods) or functions
             own = "." in module or any(_stem(module) == _file_stem(m) for m in self._modules)
             found = [each for each in functions if own or "." in each.qualified]
-        elif names.is_param(last):
+        elif names.is_param(name):
             return []
-        elif source := one.module.imports.get(last, ""):
+        elif source := one.module.imports.get(name, ""):
             found = list(self._sources.functions.get(_stem(source), ()))
-            last = _stem(source)
+            name = _stem(source)
         else:
             found = [each for each in functions if each.module is one.module]
-        return found + list(self._made_by(last))
+        return found + list(self._made_by(name))
 
     @property
     def _modules(self) -> tuple[Module, ...]:
@@ -172,9 +213,9 @@ class _Reading:
                 if isinstance(node, Function) and _DUNDER.fullmatch(node.name):
                     yield Defined(module=module, qualified=f"{kind.name}.{node.name}", node=node)
             for base in kind.bases if depth < _DEEP else ():
-                yield from self._made_by(_last(base), depth + 1)
+                yield from self._made_by(last(base), depth + 1)
 
-    def _dotted(self, target: ast.expr, one: Defined, names: _Names) -> str:
+    def _dotted(self, target: ast.expr, one: Defined, names: Names) -> str:
         """The whole name of what is called, where it is a module's or a builtin; else empty."""
         parts: list[str] = []
         node = target
@@ -188,7 +229,7 @@ class _Reading:
             value = one.module.assigned.get(node.id)
             if value is None:
                 return "" if parts else node.id
-            if isinstance(value, ast.Call) and _last(value.func) == "getLogger":
+            if isinstance(value, ast.Call) and last(value.func) == "getLogger":
                 return ".".join(["logging", *reversed(parts)])
             return ""
         if parts and root.startswith("."):
@@ -201,106 +242,18 @@ class _Reading:
             self.found[deed].append(told)
 
 
-class _Names:
-    """The names of one function: which are its own, and which of them hold what it made itself."""
-
-    def __init__(self, function: Function) -> None:
-        args = function.args
-        every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-        self._params = {arg.arg for arg in every if arg is not None}
-        self._values: dict[str, list[ast.expr | None]] = {}
-        if function.name in {"__init__", "__post_init__"} and args.args:
-            # What it fills is being made: nobody else has it yet.
-            self._values[args.args[0].arg] = [ast.Dict(keys=[], values=[])]
-            self._params.discard(args.args[0].arg)
-        for node in _inside(function):
-            self._bind(node)
-
-    def _bind(self, node: ast.AST) -> None:
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    self._note(target, value)
-            case ast.AnnAssign(target=target, value=value):
-                self._note(target, value)
-            case ast.NamedExpr(target=target, value=value):
-                self._note(target, value)
-            case (
-                ast.For(target=target)
-                | ast.AsyncFor(target=target)
-                | ast.comprehension(target=target)
-            ):
-                self._note(target, None)
-            case ast.withitem(optional_vars=ast.expr() as target):
-                self._note(target, None)
-            case ast.ExceptHandler(name=str() as name):
-                self._values.setdefault(name, []).append(None)
-            case ast.arg(arg=name):
-                self._params.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                self._values.setdefault(name, []).append(None)
-            case _:
-                pass
-
-    def _note(self, target: ast.expr, value: ast.expr | None) -> None:
-        if isinstance(target, ast.Name):
-            self._values.setdefault(target.id, []).append(value)
-        elif isinstance(target, ast.Tuple | ast.List):
-            for inner in target.elts:
-                self._note(inner, None)
-        elif isinstance(target, ast.Starred):
-            self._note(target.value, None)
-
-    def is_local(self, name: str) -> bool:
-        """Does the function give this name a value?"""
-        return name in self._params or name in self._values
-
-    def is_param(self, name: str) -> bool:
-        """Is it handed in, so that it may be anything?"""
-        return name in self._params
-
-    def is_own(self, node: ast.expr) -> bool:
-        """Was `node` made in this call, with all that holds it, or is it the session's state?"""
-        deep = False
-        while isinstance(node, ast.Attribute | ast.Subscript):
-            if isinstance(node, ast.Attribute) and node.attr == "state":
-                return _root(node) in _SESSION
-            node, deep = node.value, True
-        if not isinstance(node, ast.Name):
-            return _is_made(node, deep=deep)
-        values = self._values.get(node.id, [])
-        made = [_is_made(value, deep=deep) for value in values]
-        return node.id not in self._params and bool(made) and all(made)
-
-
-def _is_made(value: ast.expr | None, *, deep: bool) -> bool:
-    """Is a value made anew; if `deep`, with everything in it?"""
-    match value:
-        case ast.Call(func=func):
-            return _last(func) in (_DEEPLY if deep else _MAKERS)
-        case ast.Constant() | ast.JoinedStr():
-            return True
-        case ast.Dict(values=inner) | ast.List(elts=inner) | ast.Set(elts=inner):
-            return not deep or all(_is_made(one, deep=True) for one in inner)
-        case ast.DictComp() | ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.BinOp():
-            return not deep
-        case _:
-            return False
-
-
-def _inside(function: Function) -> Iterator[ast.AST]:
-    """What runs when the function is called: not its decorators, defaults and annotations."""
-    for statement in function.body:
-        yield from ast.walk(statement)
-
-
 def _handed(call: ast.Call) -> Iterator[ast.expr]:
     """Functions that a builtin is handed, to call them."""
-    if _last(call.func) in {"map", "filter", "reduce", "starmap", "filterfalse"} and call.args:
+    if last(call.func) in {"map", "filter", "reduce", "starmap", "filterfalse"} and call.args:
         yield call.args[0]
     for key in call.keywords:
         if key.arg == "key" and not isinstance(key.value, ast.Constant):
             yield key.value
+
+
+def _class_of(one: Defined) -> str:
+    """The class that a function is a method of, if it is one."""
+    return one.qualified.rpartition(".")[0].rpartition(".")[2]
 
 
 def _stem(dotted: str) -> str:
@@ -309,20 +262,6 @@ def _stem(dotted: str) -> str:
 
 def _file_stem(module: Module) -> str:
     return module.path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-
-
-def _last(node: ast.expr) -> str:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _spelled(node: ast.expr) -> str:

@@ -39,6 +39,14 @@ READS = (
     "answer = json.loads(url)\n    answer['a']['b'] = 1\n    return answer",
     "return sorted(url, key=lambda one: one.lower())",
     "return urllib.request.urlopen(url).read()",
+    "state = ctx.state\n    state['seen'] = url\n    state.setdefault('all', []).append(url)",
+    "held = ctx.state.get('held', []) or []\n    held.append(url)",
+    "for one in url:\n        ctx.state['seen'] = one",
+    "dice = random.Random(7)\n    dice.shuffle(url)\n    return dice.randint(1, 6)",
+    "hashed = hashlib.sha256()\n    hashed.update(url)\n    return hashed.hexdigest()",
+    "try:\n        return Point(url)\n    except ValueError as e:\n        return e.errors()",
+    "conn = sqlite3.connect('a.db')\n    conn.close()",
+    "log.info('x')\n    resp = requests.get(url)\n    resp.close()",
 )
 ACTS = (
     "requests.post(url)",
@@ -75,6 +83,12 @@ ACTS = (
     "return list(itertools.starmap(requests.post, [url]))",
     "return Heir(url)",
     "with Heir(url):\n        pass",
+    "state = TABLE\n    state['seen'] = url",
+    "state = ctx.state\n    state = TABLE\n    state['seen'] = url",
+    "held = ctx.state.get('held', TABLE)\n    held[url] = 1",
+    "held = ctx.state.get('held') or TABLE\n    held[url] = 1",
+    "account.close()",
+    "conn.close(force=True)",
 )
 UNKNOWN = (
     "handlers.index(index='orders', document=url)",
@@ -90,13 +104,16 @@ UNKNOWN = (
     "return vendor.charts.paint(url)",
     "return Odd(url)",
     "fetch = url\n    return fetch()",
+    "dice = random.Random(7)\n    dice = url\n    dice.shuffle(TABLE)",
+    "try:\n        return 1\n    except ValueError as e:\n        return e.resolve()",
+    "try:\n        return 1\n    except OSError as e:\n        pass\n    e = url\n    e.errors()",
 )
 HEAD = """\
-    import itertools
+    import hashlib, itertools, random, sqlite3
     import json, logging, os, requests, smtplib, subprocess, urllib.request, vendor.charts
     from datetime import datetime
     from pathlib import Path
-    from crm import db, client, http, crm, unseen_thing, send
+    from crm import account, conn, db, client, http, crm, unseen_thing, send
 
     TABLE, COUNT, method, mode, handlers = {}, 0, "GET", "r", {}
     log = logging.getLogger(__name__)
@@ -168,13 +185,57 @@ def test_a_method_of_an_object_is_judged_by_its_name_and_by_code_of_that_name(
     source = """\
         class Desk:
             def look(self, url):
-                self.send(url)
+                url.send(url)
             def send(self, url):
                 return url
         def tool(url, desk):
             return desk.look(url)
         """
-    assert evidence(tmp_path, source).acts == ("agent.py:3 calls self.send",)
+    assert evidence(tmp_path, source).acts == ("agent.py:3 calls url.send",)
+
+
+def test_a_method_of_its_own_class_is_judged_by_its_code_whatever_it_is_called(
+    tmp_path: Path,
+) -> None:
+    source = """\
+        import requests
+        class Base:
+            def _make_key(self, url):
+                return url.lower()
+        class Other:
+            def _make_key(self, url):
+                requests.post(url)
+        class Desk(Base):
+            def look(self, url):
+                return self._make_key(url)
+        def tool(url, desk):
+            return desk.look(url)
+        """
+    clean = evidence(tmp_path, source)
+    assert (clean.acts, clean.unknown) == ((), ())
+    inherited = source.replace("class Other:", "class Heir(Desk):")
+    assert evidence(tmp_path, inherited).acts == ("agent.py:7 calls requests.post",)
+    foreign = source.replace("class Desk(Base):", "class Desk(vendor.Thing):")
+    assert evidence(tmp_path, foreign).acts
+
+
+@pytest.mark.parametrize(
+    ("annotation", "acts"),
+    [
+        ("ToolContext", False),
+        ("'adk.ToolContext'", False),
+        ("ToolContext | None", False),
+        ("Optional[tools.ToolContext]", False),
+        ("Database", True),
+    ],
+)
+def test_the_sessions_state_is_known_by_the_type_of_the_argument_that_holds_it(
+    annotation: str, acts: bool, tmp_path: Path
+) -> None:
+    source = f"def tool(url, tc: {annotation}):\n    tc.state['seen'] = url\n"
+    assert bool(evidence(tmp_path, source).acts) is acts
+    source = source.replace("tc", "ctx")
+    assert bool(evidence(tmp_path, source).acts) is acts
 
 
 def test_a_decorator_that_is_not_known_may_do_anything(tmp_path: Path) -> None:
