@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -29,6 +30,8 @@ from backstop.replay.models import Drift, ModelRecord, Served, Trust
 from backstop.replay.replies import END_OF_RECORD, NONE, recorded_at, refused, reply_to
 from backstop.replay.standins import StandIns, holes
 from backstop.replay.wire import IntentAsked, IntentReply, ModelAsked, ModelGiven, ModelReply
+
+_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +188,12 @@ class Answers:
             return ModelReply(id=asked.id, missing=END_OF_RECORD)
         if self._recording.live is not None and self.window is None:
             return self._live.want(asked, None)
+        others = self._models.others(asked.agent)
+        shown = ", ".join(others[:_SHOWN]) + (", …" if len(others) > _SHOWN else "")
         self.fail(
             f"agent {asked.agent} asks its model for the {_nth(asked.ordinal + 1)} time, and the "
             "record has no answer to that"
+            + (f": all its answers are to {shown}; was an agent renamed?" if others else "")
         )
         return ModelReply(id=asked.id, missing=NONE)
 

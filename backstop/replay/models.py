@@ -113,6 +113,11 @@ class ModelRecord:
         """Did `agent` ask its model in `step`, for all that is recorded?"""
         return bool(self._steps[step].of(agent))
 
+    def others(self, agent: str) -> tuple[str, ...]:
+        """Who asked in this run, by name, if `agent` never did and somebody is named."""
+        named = {one for models in self._steps.values() for one in models.followed}
+        return () if agent in named or "" in named else tuple(sorted(named))
+
     def has_finished(self, step: str, agent: str) -> bool:
         """Were the last words of `agent` in `step` words only, with nothing left to be answered?"""
         models = self._steps[step]

@@ -276,6 +276,17 @@ def test_a_request_past_the_record_while_a_recorded_call_is_owed_is_none() -> No
     )
 
 
+def test_an_agent_that_the_record_never_heard_of_is_told_whose_answers_there_are() -> None:
+    """A renamed agent finds no answer: the reason names those that the record knows."""
+    asking = Asking(TEXT).step("s1")
+    assert asking.model(agent="help_desk").missing == "none"
+    assert asking.answers.failure is not None
+    assert asking.answers.failure.why == (
+        "step s1: agent help_desk asks its model for the 1st time, and the record has no answer "
+        "to that: all its answers are to desk; was an agent renamed?"
+    )
+
+
 def test_a_relabelled_call_counts_as_asked_for_at_the_end_of_the_record() -> None:
     """The end of the record holds for a candidate that only relabels, too."""
     asking = Asking(STOPPED).step("s1")
