@@ -47,7 +47,8 @@ class Seen:
 class Proposal:
     """What to declare: an effect or a read and why, its identity if any and why, and hints.
 
-    `key` are arguments that hold the caller's own idempotency key.
+    `key` are arguments that hold the caller's own idempotency key. `may_be_bare` says that a call
+    may come without any argument, and is refused unless a scope is declared.
     """
 
     effect: bool
@@ -56,6 +57,7 @@ class Proposal:
     key: tuple[str, ...] = ()
     why_identity: str = ""
     hints: tuple[str, ...] = ()
+    may_be_bare: bool = False
 
 
 def _set(text: str) -> frozenset[str]:
@@ -124,6 +126,14 @@ def propose(seen: Seen) -> Proposal:
         key=key,
         why_identity=why_identity,
         hints=tuple(_hints(seen)),
+        may_be_bare=not (key or identity) and _may_be_bare(seen.parameters),
+    )
+
+
+def _may_be_bare(parameters: Mapping[str, Any] | None) -> bool:
+    """May a tool be called without any argument, as far as anybody knows?"""
+    return parameters is None or all(
+        isinstance(schema, Mapping) and "default" in schema for schema in parameters.values()
     )
 
 

@@ -113,7 +113,7 @@ def _tool_lines(tool: ProposedTool) -> Iterator[str]:
     elif proposal.identity:
         said = f"identity: [{', '.join(map(quoted, proposal.identity))}]"
     else:
-        said = "effect: true"
+        said = "scope: run" if proposal.may_be_bare else "effect: true"
     yield f"      {quoted(tool.name)}: {{{said}}}"
 
 

@@ -189,3 +189,20 @@ def test_arguments_that_nobody_knows_name_nothing_and_are_not_called_none() -> N
     assert found.effect
     assert (found.identity, found.hints) == ((), ())
     assert "nobody knows" in found.why_identity
+
+
+@pytest.mark.parametrize(
+    ("parameters", "bare"),
+    [
+        ({}, True),
+        (None, True),
+        ({"why": {"type": "string", "default": None}}, True),
+        ({"text": {"type": "string"}}, False),
+        ({"order_id": {"type": "string"}}, False),
+    ],
+    ids=["none", "unknown", "all left out", "one needed", "identity"],
+)
+def test_an_effect_that_may_be_called_without_arguments_is_known(
+    parameters: dict[str, Any] | None, bare: bool
+) -> None:
+    assert propose(Seen(name="restart_x", parameters=parameters)).may_be_bare is bare

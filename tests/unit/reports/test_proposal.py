@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstop.config import loads
+from backstop.core.declaration import Namespace
+from backstop.core.identity import IdentityRefused, identify
 from backstop.core.proposing import Proposal, Seen, propose
 from backstop.reports.proposal import (
     WIDTH,
@@ -96,6 +98,18 @@ def test_each_kind_of_declaration_has_its_line_and_its_reason() -> None:
     assert "      # identity: x_id (an id)" in lines
     assert "      cancel: {identity: [x_id]}" in lines
     assert not any("sandbox" in line for line in lines)
+
+
+def test_a_call_without_arguments_has_a_key_under_what_is_written_for_its_tool() -> None:
+    def key(proposal: Proposal) -> str:
+        tools = [ProposedTool(name="restart", proposal=proposal)]
+        read = loads(config_text([agent(*tools)], python=None, env={}), name="b", root=Path("/r"))
+        declared = read.agents["a"].declarations["restart"]
+        return identify({}, declared, namespace=Namespace(agent="a"), run="r", step="s").key
+
+    assert key(propose(Seen(name="restart", parameters={})))
+    with pytest.raises(IdentityRefused, match="no argument names its target"):
+        key(EFFECT)
 
 
 def test_an_agent_without_tools_says_so() -> None:
