@@ -27,6 +27,9 @@ RECORDED: Final = "recorded"
 WITHHELD: Final = "withheld"
 """How a call was answered whose effect the mesh lets nobody make: nothing was done."""
 
+OBSERVED: Final = "observed_"
+"""How the words begin for what a guard would have answered that only observes."""
+
 BY_AGENT: Final = "agent"
 """Who blocked a call that the agent itself answered, or holds until a person confirms it."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from backstop.core.events import (
+    OBSERVED,
     WITHHELD,
     AttemptEnded,
     AttemptStarted,
@@ -33,7 +34,7 @@ from backstop.core.events import (
 _STATUSES = frozenset({"complete", "failed", "abandoned"})
 _OUTCOMES = frozenset({"done", "held", "error"})
 _ANSWERS = frozenset({"recorded", "held", "in_doubt", "conflict", WITHHELD})
-_ANSWERS |= {f"observed_{how}" for how in _ANSWERS}
+_ANSWERS |= {f"{OBSERVED}{how}" for how in _ANSWERS}
 
 
 @dataclass(slots=True)

@@ -13,14 +13,10 @@ from typing import Final
 import msgspec
 
 from backstop.core.effectgate import Precondition, StaleEpoch, Unverified
-from backstop.core.events import CallAnswered, EffectClaimed, Event, Header
+from backstop.core.events import OBSERVED, CallAnswered, EffectClaimed, Event, Header
 from backstop.core.trust import Reason, State
 from backstop.errors import BackstopError
 from backstop.ports import Answer, Claim, Judge, LedgerStore, Settlement
-
-OBSERVED: Final = "observed_"
-"""Begins the word for what a guard that only observes would have done."""
-
 
 _ROUNDS: Final = 3
 """How often a claim is judged anew whose verdict a trust break overtook."""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from backstop.adk.toolsets import Listed
 from backstop.core.declaration import Declaration
-from backstop.core.events import EffectClaimed
+from backstop.core.events import OBSERVED, EffectClaimed
 from backstop.errors import BackstopError
 from backstop.guard.calls import Call, apart, intent_of, undecided, unfinished
 from backstop.guard.claims.capability import Keyed, Probe, downstream_key
@@ -30,7 +30,7 @@ from backstop.guard.claims.offloop import asked
 from backstop.guard.claims.oldkeys import OldKeys
 from backstop.guard.claims.safety import Safety
 from backstop.guard.claims.turns import Turns
-from backstop.guard.claims.watched import OBSERVED, Watched
+from backstop.guard.claims.watched import Watched
 from backstop.guard.effect import Declared
 from backstop.guard.journal import Journal
 from backstop.guard.plugin.sessions import Sessions
