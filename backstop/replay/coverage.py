@@ -136,7 +136,8 @@ def _code(base: Exercised, candidate: Exercised) -> Iterator[Unshown]:
             # Moved to another file, it is listed there if no run reached it.
             gone = file not in after if name == MODULE else name not in everywhere
             if gone and not base.has_reached(file, placed[0].number):
-                told = f"{_shown(file, name, [placed[0]])} was removed and no run had reached it"
+                what = "is a tool's body now" if candidate.is_body(file, name) else "was removed"
+                told = f"{_shown(file, name, [placed[0]])} {what} and no run had reached it"
                 yield _written(file, name, told, placed, [])
 
 
@@ -171,7 +172,8 @@ def _function(
     changed = _only_in(after, before)
     missed = [one for one in changed if not candidate.has_reached(file, one.number)]
     if any(one.block.is_first for one in missed):
-        what = "changed" if before else "is new"
+        was_tool = base.is_body(file, name)
+        what = "changed" if before else "is no tool any more" if was_tool else "is new"
         return f"{_shown(file, name, missed[:1])} {what} and no run reached it"
     if missed:
         return f"{_shown(file, name, missed)}: a branch changed and no run reached it"

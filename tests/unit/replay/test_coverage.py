@@ -139,6 +139,16 @@ def test_d7_tool_bodies_are_compared_apart() -> None:
     assert unreached(base, version(CUT, skipped=BEYOND)) == ()
 
 
+def test_d7_a_function_that_is_made_a_tool_or_none_is_not_called_new_or_removed() -> None:
+    tool, plain = version(skipped=BEYOND, bodies=("agent.py:escalate",)), version(skipped=BEYOND)
+    assert unreached(tool, plain) == (
+        "agent.py:8 escalate is no tool any more and no run reached it",
+    )
+    assert unreached(plain, tool) == (
+        "agent.py:8 escalate is a tool's body now and no run had reached it",
+    )
+
+
 def test_d7_of_two_tools_of_one_name_neither_hides_the_other() -> None:
     def ready(**codes: str) -> Ready:
         tools = [ToolSeen(agent=agent, tool="pay", code=code) for agent, code in codes.items()]
