@@ -129,13 +129,16 @@ def surroundings(*, path: str, scratch: str, world: int = 0) -> dict[str, str]:
     }
 
 
-def harness_options(limits: Limits, *, agent: str, scratch: str, world: int = 0) -> list[str]:
+def harness_options(
+    limits: Limits, *, agent: str, start: str, scratch: str, world: int = 0
+) -> list[str]:
     """The harness's command line: whom to load, where it may write, and how much it may take.
 
-    `world` says which time and chance it shows: 0 is the recorded one.
+    `start` is the folder that the candidate is in once the barrier stands. `world` says which
+    time and chance it shows: 0 is the recorded one.
     """
     return [
-        *("--agent", agent, "--scratch", scratch),
+        *("--agent", agent, "--start", start, "--scratch", scratch),
         *("--memory", str(limits.memory), "--files", str(limits.files)),
         *("--file-bytes", str(limits.file_bytes)),
         *(("--world", str(world)) if world else ()),

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,7 @@ from backstop.adapters.bounds import (
     silent,
     surroundings,
 )
+from backstop.adapters.project import project_of
 from backstop.errors import SandboxError
 
 _CHUNK: Final = 1 << 18
@@ -45,15 +46,18 @@ class ProcessSandbox:
     """Starts candidates.
 
     `bundle` writes what the harness needs into a folder, and `module` is what `python` then
-    runs; `python` is an interpreter with the candidate's packages. `environment` is added to
-    the candidate's own small environment. `barred` False installs nothing in the kernel: for
-    tests of ours only. In another `world` than 0 candidates meet another time, chance and order.
+    runs; `python` is an interpreter with the candidate's packages. `checkouts` are those that
+    agents lie in, as far as they are known: they bound an agent's project. `environment` is
+    added to the candidate's own small environment. `barred` False installs nothing in the kernel:
+    for tests of ours only. In another `world` than 0 candidates meet another time, chance and
+    order.
     """
 
     bundle: Callable[[Path], None]
     module: str
     python: str = sys.executable
     limits: Limits = field(default_factory=Limits)
+    checkouts: Sequence[Path] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     barred: bool = True
     world: int = 0
@@ -73,6 +77,7 @@ class ProcessSandbox:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                # Not the candidate's project yet: nothing of ours may be found there.
                 cwd=scratch,
                 env=self._environment(bundle, scratch),
                 start_new_session=True,
@@ -91,7 +96,8 @@ class ProcessSandbox:
 
     def _command(self, agent: Path, scratch: Path) -> list[str]:
         command = [self.python, "-P", "-s", "-m", self.module]
-        where = {"agent": str(agent.absolute()), "scratch": str(scratch)}
+        start = project_of(agent, self.checkouts)
+        where = {"agent": str(agent.absolute()), "start": str(start), "scratch": str(scratch)}
         command += harness_options(self.limits, **where, world=self.world)
         return command if self.barred else [*command, "--open"]
 

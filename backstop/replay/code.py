@@ -22,8 +22,9 @@ _BESIDE: Final = re.compile(
 class Code:
     """An agent folder's files, by relative path, without its tests and its read-me.
 
-    `modules` are Python files cut into blocks, `data` the digests of all other files,
-    `unread` those of Python files that this interpreter cannot parse.
+    `modules` are Python files cut into blocks, `data` the digests of all other files, among them
+    those that the agent names elsewhere in its project (``../prompts/a.md``), `unread` those of
+    Python files that this interpreter cannot parse.
     """
 
     modules: Mapping[str, list[Block]] = field(default_factory=dict)
@@ -31,10 +32,12 @@ class Code:
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, files: Iterable[tuple[str, bytes]]) -> Self:
-        """The code that these files, by relative path, hold."""
+    def of(
+        cls, files: Iterable[tuple[str, bytes]], *, around: Mapping[str, str] | None = None
+    ) -> Self:
+        """The code that these files, by relative path, hold; `around` are digests of more data."""
         modules: dict[str, list[Block]] = {}
-        data: dict[str, str] = {}
+        data = dict(around or {})
         unread: dict[str, str] = {}
         for name, content in files:
             if _BESIDE.fullmatch(name):

@@ -106,7 +106,7 @@ def _package(failure: Failure) -> Missing | None:
 
 _NAME: Final = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]{3,}"
 _KEY_ERROR: Final = re.compile(r"KeyError: ['\"](\w+)['\"]")
-_ASKED: Final = re.compile(r"(?:environ\s*(?:\[|\.get\(|\.pop\()|getenv\(|env\()\s*['\"](\w+)['\"]")
+_ASKED: Final = re.compile(r"(?:environ\s*(?:\[|\.(?:get|pop|setdefault)\()|getenv\(|env\()\s*['\"](\w+)['\"]")
 _REQUIRED: Final = re.compile(
     r"validation errors? for (\w+) .*?(\w[\w.]*) Field required \[type=missing"
 )
@@ -118,6 +118,11 @@ _WORDS: Final = re.compile(
 _LOOKS_SET: Final = re.compile(rf"(?<![\w.])({_NAME})(?![\w(])")
 _GOOGLES_KEY: Final = re.compile(r"Missing key inputs argument|No API key was provided")
 """What Google's client says without naming the variable, or with several to choose from."""
+
+_GOOGLES_PROJECT: Final = re.compile(
+    r"Unable to find your project|[Pp]roject (?:was not passed and )?could not be (?:automatically )?"
+    r"determined"
+)
 
 _MANNERLESS: Final = re.compile(r"^(?:HTTP|JSON|YAML|URL|URI|SSL|TLS|NOT|THE|ERROR|API|ADK|LLM)$")
 
@@ -145,6 +150,8 @@ def _variable_of(failure: Failure) -> str | None:
         return asked[1]
     if _GOOGLES_KEY.search(failure.detail):
         return "GOOGLE_API_KEY"
+    if _GOOGLES_PROJECT.search(failure.detail):
+        return "GOOGLE_CLOUD_PROJECT"
     if _WORDS.search(failure.detail):
         for found in _LOOKS_SET.finditer(failure.detail):
             if _MANNERLESS.match(found[1]) is None:
@@ -153,8 +160,7 @@ def _variable_of(failure: Failure) -> str | None:
 
 
 _CREDENTIALS: Final = re.compile(
-    r"DefaultCredentialsError|default credentials were not found|could not be automatically "
-    r"determined|NoCredentialsError|Unable to find your project"
+    r"DefaultCredentialsError|default credentials were not found|NoCredentialsError"
 )
 _NETWORK: Final = re.compile(
     r"Barred|may not|ConnectionError|ConnectError|ConnectTimeout|gaierror|URLError|Network is "
@@ -170,7 +176,21 @@ def _credentials(failure: Failure) -> Missing | None:
     return Missing(
         kind=Kind.CREDENTIALS,
         name="",
-        what="its import asks for Google's credentials, and a sandbox has none",
+        what="its import asks for credentials, and a sandbox has none",
+        remedy=_INTO_A_FUNCTION,
+    )
+
+
+_WRITES: Final = re.compile(r"is barred in a replay: writes (.+)")
+
+
+def _written(failure: Failure) -> Missing | None:
+    if (found := _WRITES.search(failure.detail)) is None:
+        return None
+    return Missing(
+        kind=Kind.FILE,
+        name=found[1],
+        what=f"its import writes {found[1]}, and a sandbox writes nowhere but below TMPDIR",
         remedy=_INTO_A_FUNCTION,
     )
 
@@ -182,8 +202,10 @@ def _network(failure: Failure) -> Missing | None:
 
 
 def _attempted(failure: Failure) -> Missing | None:
-    """What it was barred from is why, where nothing else is."""
-    return _outside(f"it tried {failure.attempts[0]}") if failure.attempts else None
+    """What it was barred from may be why, where nothing else is: both are told."""
+    if not failure.attempts:
+        return None
+    return _outside(f"it tried {failure.attempts[0]}, and raised {failure.detail}")
 
 
 def _outside(told: str) -> Missing:
@@ -205,7 +227,8 @@ def _file(failure: Failure) -> Missing | None:
         kind=Kind.FILE,
         name=found[1],
         what=f"the file {found[1]} is not there",
-        remedy="commit it, and name it from the module's own folder: a sandbox starts elsewhere",
+        remedy="commit it; a relative path begins at the project's folder, the nearest upwards "
+        "with a pyproject.toml, setup.py or requirements.txt, else at the checkout's top",
     )
 
 
@@ -241,6 +264,7 @@ _RULES: Final[tuple[Callable[[Failure], Missing | None], ...]] = (
     _package,
     _variable,
     _credentials,
+    _written,
     _network,
     _file,
     _attempted,

@@ -21,7 +21,7 @@ from backstop.replay.bundle import MODULE, write_bundle
 from backstop.replay.escapes import Finding, findings, offline
 from backstop.replay.loading import NotLoaded
 from backstop.replay.loading import load as load_agent
-from backstop.wiring.checkouts import ENTRANCES
+from backstop.wiring.checkouts import ENTRANCES, top_of
 
 _LIMITS: Final = Limits(silence_s=120.0, wall_s=240.0)
 
@@ -109,10 +109,13 @@ def _sandbox(asked: Asked, config: Config | None) -> Sandbox:
     """The walls of a replay: no container is built only to look."""
     said = None if config is None else config.sandbox
     limits = replace(_LIMITS, variables={**({} if said is None else said.env), **asked.env})
+    top = top_of(asked.path or asked.config.parent, config=asked.config.name)
     return ProcessSandbox(
         bundle=write_bundle,
         module=MODULE,
         python=asked.python or (said.python if said is not None else None) or sys.executable,
+        # Who names a folder of no checkout stands where the agent is started, as a rule.
+        checkouts=[top or Path.cwd()],
         limits=limits if said is None else replace(limits, memory=said.memory),
     )
 

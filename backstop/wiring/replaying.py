@@ -13,6 +13,7 @@ from typing import Final, Self
 import msgspec
 
 from backstop.adapters.content import files_of, version_of
+from backstop.adapters.project import data_around, project_of
 from backstop.core.intents import Intent, IntentsHeader, RunReplayed
 from backstop.core.ledgerfile import Ledger
 from backstop.gate.comparing import Asked
@@ -23,6 +24,7 @@ from backstop.ports import Sandbox
 from backstop.replay.broker import Broker
 from backstop.replay.code import Code
 from backstop.replay.keyed import said
+from backstop.replay.naming import names_in
 from backstop.replay.service import Plan, Progress, Replay, replay, replay_both
 from backstop.replay.wire import ToolSeen
 from backstop.wiring.checkouts import package_files
@@ -117,13 +119,21 @@ def _plan(
         declarations=rule_sets(ledger.header, job.agent.declarations, job.base_declarations)[0],
         is_control=is_control,
         # Without a base there is nothing to compare it with.
-        code=Code() if job.base is None else Code.of(files_of(folder)),
+        code=Code() if job.base is None else _code(job, folder),
         walls=job.sandbox.walls,
         unseen=() if is_control else _unseen(job),
         workers=workers(len(ledger.events), cores=cores),
         redaction_key=redaction_key(),
         live=live,
     )
+
+
+def _code(job: Job, folder: Path) -> Code:
+    """What a version is made of, with what either version names outside of its folder."""
+    versions = [one for one in (job.candidate, job.base) if one is not None]
+    names = frozenset[str]().union(*(names_in(files_of(one)) for one in versions))
+    around = data_around(folder, names, project=project_of(folder, job.checkouts()))
+    return Code.of(files_of(folder), around=around)
 
 
 def _unseen(job: Job) -> tuple[str, ...]:

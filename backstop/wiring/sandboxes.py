@@ -114,7 +114,7 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What candidates are built from: the checkouts that they lie in, and what never goes in.
+    """What candidates are made of: the checkouts that they lie in, and what goes into no image.
 
     `shelf` is where their packages may be had from without being installed, `ruling` the
     checkout whose ignore file counts; None is each one's own.
@@ -142,14 +142,15 @@ def sandbox(
     `python` is an interpreter in place of the configured one. `replays` share its time: each has
     the configured wall. `world` is what candidates meet there:
     0 has the recorded time and chance; `env` are variables beside those that `ruling` has.
-    `contents` are for containers, and `say` is told what takes long there. Raises `MissingExtra`,
+    `say` is told what takes long to build. Raises `MissingExtra`,
     and `SandboxError` where there is no daemon that can be used.
     """
     limits = _limits(ruling, replays=replays, env=env or {})
     if chosen.kind is SandboxKind.DOCKER:
         return _docker(chosen, ruling, limits, contents or Contents(), say, world=world)
+    around = () if contents is None else contents.checkouts
     usual = python or ruling.sandbox.python
-    return _process(usual, limits, barred=chosen.walls, world=world)
+    return _process(usual, limits, around, barred=chosen.walls, world=world)
 
 
 def _limits(ruling: Config, *, replays: int, env: Mapping[str, str]) -> Limits:
@@ -163,7 +164,9 @@ def _limits(ruling: Config, *, replays: int, env: Mapping[str, str]) -> Limits:
     )
 
 
-def _process(python: str | None, limits: Limits, *, barred: bool, world: int) -> Sandbox:
+def _process(
+    python: str | None, limits: Limits, checkouts: Sequence[Path], *, barred: bool, world: int
+) -> Sandbox:
     from backstop.adapters.process import ProcessSandbox
     from backstop.replay.bundle import MODULE, write_bundle
 
@@ -171,6 +174,7 @@ def _process(python: str | None, limits: Limits, *, barred: bool, world: int) ->
         bundle=write_bundle,
         module=MODULE,
         python=python or sys.executable,
+        checkouts=checkouts,
         limits=limits,
         barred=barred,
         world=world,

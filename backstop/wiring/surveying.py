@@ -26,6 +26,7 @@ from backstop.adapters.discovery.walking import Place, find, text_of
 from backstop.adapters.process import ProcessSandbox
 from backstop.adk.control import STEERING
 from backstop.adk.escapes import Way
+from backstop.config import DEFAULT_FILE
 from backstop.core.proposing import Evidence, Proposal, Seen, propose
 from backstop.errors import BackstopError, UsageError
 from backstop.ports import Sandbox
@@ -34,6 +35,7 @@ from backstop.replay.loading import NotLoaded, load
 from backstop.replay.missing import Kind
 from backstop.replay.wire import Ready, ToolSeen
 from backstop.reports.proposal import ProposedAgent, ProposedTool
+from backstop.wiring.checkouts import top_of
 from backstop.wiring.station import AGENT
 
 _HARMLESS_KINDS: Final = frozenset(
@@ -165,6 +167,7 @@ def _looks(search: Search, places: Sequence[Place]) -> list[_Look]:
         bundle=write_bundle,
         module=MODULE,
         python=interpreter(search.python) or sys.executable,
+        checkouts=[top_of(search.root, config=DEFAULT_FILE) or search.root],
         limits=replace(search.limits, variables=search.env),
     )
     with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:

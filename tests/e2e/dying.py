@@ -29,7 +29,8 @@ def main() -> None:
     url, image, python = sys.argv[1:]
     reach = partial(connect, url)
     remove_at_signals(reach)
-    built = Built(image=image, agent=PurePosixPath("/candidate"), python=python)
+    folder = PurePosixPath("/candidate")
+    built = Built(image=image, agent=folder, start=folder, python=python)
     sandbox = DockerSandbox(reach(), lambda _: built, bundle=write, module="talker")
     with sandbox.start(Path("agent")) as conversation:
         conversation.receive()

@@ -109,6 +109,7 @@ def within(lone_client: docker.DockerClient, image: str) -> Start:
             lambda agent: Built(
                 image=image,
                 agent=PurePosixPath("/candidate") / agent.name,
+                start=PurePosixPath("/candidate"),
                 python="/usr/local/bin/python3",
             ),
             limits,

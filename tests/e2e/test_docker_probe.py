@@ -51,7 +51,9 @@ def candidate(
     image = str(docker_client.images.get(base_image).id)
     sandbox = DockerSandbox(
         docker_client,
-        lambda _: Built(image=image, agent=SOURCE / "agent", python="/usr/local/bin/python3"),
+        lambda _: Built(
+            image=image, agent=SOURCE / "agent", start=SOURCE, python="/usr/local/bin/python3"
+        ),
         bundle=partial(bundle, outside.told(WRITABLE)),
         module=MODULE,
     )

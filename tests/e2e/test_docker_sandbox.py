@@ -154,6 +154,7 @@ def talking(
     built = Built(
         image=image or str(client.images.get(base).id),
         agent=PurePosixPath("/candidate/agent"),
+        start=PurePosixPath("/candidate"),
         python=python,
     )
 

@@ -45,9 +45,9 @@ def test_a_value_that_is_no_text_is_refused(value: str) -> None:
 
 def test_they_come_to_the_harness_as_they_are() -> None:
     limits = Limits(variables={"A": "x=1 2", "B": ""})
-    told = harness_options(limits, agent="a", scratch="s")
+    told = harness_options(limits, agent="a", start="p", scratch="s")
     assert options(told).variables == {"A": "x=1 2", "B": ""}
-    assert options(harness_options(Limits(), agent="a", scratch="s")).variables == {}
+    assert options(harness_options(Limits(), agent="a", start="p", scratch="s")).variables == {}
 
 
 def test_a_candidates_own_variables_stand_beside_the_ruling_ones_which_go_first() -> None:

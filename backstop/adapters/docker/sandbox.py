@@ -133,7 +133,11 @@ class DockerSandbox:
                 scratch=str(SCRATCH),
                 module=self._module,
                 options=harness_options(
-                    limits, agent=str(built.agent), scratch=str(SCRATCH), world=self._world
+                    limits,
+                    agent=str(built.agent),
+                    start=str(built.start),
+                    scratch=str(SCRATCH),
+                    world=self._world,
                 ),
             ),
             path=(str(HARNESS), str(CLOCK)),

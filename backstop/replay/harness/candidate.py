@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import re
 import sys
 from pathlib import Path
@@ -35,7 +36,7 @@ class Candidate:
 
 
 def framework_version() -> str:
-    """The version of the candidate's ADK. Raises `Unusable` if there is none."""
+    """The version of the candidate's ADK. Raises `Unusable` for none, or one that is too old."""
     try:
         from google.adk.version import __version__
     except ImportError as error:
@@ -43,7 +44,14 @@ def framework_version() -> str:
             "adk-missing",
             f"google-adk cannot be imported in {sys.prefix}: {error}; install it there",
         ) from None
-    return str(__version__)
+    version = str(__version__)
+    if _release(version) < _OLDEST_WITH_WORKFLOWS:
+        raise Unusable(
+            "agent-adk-too-old",
+            f"google-adk {version} in {sys.prefix} is too old: 2.11 and later are replayed; raise "
+            "it there",
+        )
+    return version
 
 
 def clock() -> None:
@@ -78,15 +86,17 @@ def warm() -> None:
         rehearse()
 
 
-def load(folder: Path, *, links: Path, adk: str) -> Candidate:
+def load(folder: Path, *, start: Path, links: Path, adk: str) -> Candidate:
     """Import the agent in `folder`. Raises `Unusable`, naming the place in the candidate.
 
-    A folder whose name is no Python name, or that of a module which is loaded already (an
-    agent called ``email``), is imported through a link below `links`; `adk` is
-    the framework's version.
+    From now on this process is in the folder `start`. A folder whose name is no Python name, or
+    that of a module which is loaded already (an agent called ``email``), is imported through a
+    link below `links`; `adk` is the framework's version.
     """
     if not folder.is_dir():
         raise Unusable("agent-missing", f"there is no agent folder {folder.name}", str(folder))
+    # Only now: whatever of ours is imported by a relative path would be the candidate's.
+    os.chdir(start)
     loaded = _import(_importable(folder, links), folder)
     candidate = Candidate(loaded, folder=folder.resolve(), adk=adk)
     if type(candidate.root).__name__ == "Workflow" and _too_old(adk):
@@ -127,8 +137,11 @@ def _import(folder: Path, shown: Path) -> Any:
 
 
 def _too_old(version: str) -> bool:
-    found = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
-    return _OLDEST_WITH_WORKFLOWS <= found < _OLDEST_SUPPORTED
+    return _OLDEST_WITH_WORKFLOWS <= _release(version) < _OLDEST_SUPPORTED
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:2])
 
 
 def said(error: BaseException) -> str:

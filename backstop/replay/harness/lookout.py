@@ -40,22 +40,23 @@ _ALWAYS: Final = frozenset(
         "subprocess.Popen",
     }
 )
-_PATHS: Final = {
-    "os.chmod": (0,),
-    "os.chown": (0,),
-    "os.link": (0, 1),
-    "os.mkdir": (0,),
-    "os.remove": (0,),
-    "os.rename": (0, 1),
-    "os.rmdir": (0,),
-    "os.setxattr": (0,),
-    "os.symlink": (1,),
-    "os.truncate": (0,),
-    "os.utime": (0,),
-    "sqlite3.connect": (0,),
+_PATHS: Final[dict[str, tuple[tuple[int, int | None], ...]]] = {
+    "os.chmod": ((0, 2),),
+    "os.chown": ((0, 3),),
+    "os.link": ((0, 2), (1, 3)),
+    "os.mkdir": ((0, 2),),
+    "os.remove": ((0, 1),),
+    "os.rename": ((0, 2), (1, 3)),
+    "os.rmdir": ((0, 1),),
+    "os.setxattr": ((0, None),),
+    "os.symlink": ((1, 2),),
+    "os.truncate": ((0, None),),
+    "os.utime": ((0, 3),),
 }
+"""Which arguments name a file that is changed, and which the open folder that it lies below."""
+
 _STARTING: Final = frozenset({"os.exec", "os.posix_spawn", "subprocess.Popen"})
-_OF_CONCERN: Final = frozenset({*_ALWAYS, *_PATHS, "open"})
+_OF_CONCERN: Final = frozenset({*_ALWAYS, *_PATHS, "open", "sqlite3.connect"})
 _CAP: Final = 1000
 
 
@@ -70,15 +71,18 @@ class Barred(PermissionError):
 class Lookout:
     """Tells a sink of barred attempts, once for each kind, detail and step.
 
-    `opened` are the paths of files that were opened for reading.
+    `opened` are the absolute paths of files that were opened for reading. Paths in `start` are
+    told from there.
     """
 
-    def __init__(self, *, scratch: Path, notes: int | None) -> None:
+    def __init__(self, *, scratch: Path, start: Path, notes: int | None) -> None:
         self._scratch = os.path.realpath(scratch)
+        self._start = f"{os.path.realpath(start)}/"
         self._notes = notes
         self._sink: Sink | None = None
         self._told: set[tuple[str, str, str]] = set()
         self._idle = True
+        self._backed = False
         self._unread = b""
         self.opened: set[str] = set()
         self.step = ""
@@ -88,6 +92,10 @@ class Lookout:
     def install(self) -> None:
         """Watch this process from now on; a hook cannot be removed again."""
         sys.addaudithook(self._hook)
+
+    def leave_to_the_kernel(self) -> None:
+        """It asks the warden from now on: what no audit event tells is judged there."""
+        self._backed = True
 
     def report_to(self, sink: Sink | None) -> None:
         """Whom to tell; None tells nobody, and still bars."""
@@ -137,6 +145,10 @@ class Lookout:
         self._told.clear()
 
     def _tell(self, what: str, detail: str) -> None:
+        # Where these lie is chance, and no verdict may depend on it.
+        detail = detail.replace(self._scratch, "scratch")
+        if self._start != "//":
+            detail = detail.replace(self._start, "")
         key = (what, detail, self.step)
         if self._sink is None or key in self._told or len(self._told) >= _CAP:
             return
@@ -151,8 +163,7 @@ class Lookout:
                 detail = self._barred(event, args)
                 if detail is None:
                     return
-                # Where scratch lies is chance, and no verdict may depend on it.
-                self._tell(event, f"{detail}{_place()}".replace(self._scratch, "scratch"))
+                self._tell(event, f"{detail}{_place()}")
             finally:
                 self._idle = True
             raise Barred(1, f"{event} is barred in a replay: {detail}")
@@ -167,24 +178,49 @@ class Lookout:
             path, mode, flags = args
             writes = any(c in mode for c in "wax+") if isinstance(mode, str) else flags & _WRITES
             if writes:
-                return self._outside(path)
+                is_unclear = mode is None and _is_relative(path)
+                return None if is_unclear and self._backed else self._outside(path)
             if isinstance(path, str):
-                self.opened.add(path)
+                with contextlib.suppress(OSError):  # the folder that it is in may be gone
+                    self.opened.add(path if path[:1] == "/" else str(Path.cwd() / path))
             return None
-        for position in _PATHS[event]:
-            if (found := self._outside(args[position])) is not None:
+        if event == "sqlite3.connect":
+            return self._outside(_database(os.fsdecode(args[0])))
+        for position, below in _PATHS[event]:
+            found = self._outside(args[position], None if below is None else args[below])
+            if found is not None:
                 return found
         return None
 
-    def _outside(self, path: Any) -> str | None:
-        """The path, if it lies outside scratch. A descriptor was opened before, and judged then."""
+    def _outside(self, path: Any, below: int | None = None) -> str | None:
+        """A write outside scratch, by its path. A descriptor was opened before, and judged then.
+
+        A relative path begins at the open folder `below`, if that is one.
+        """
         if isinstance(path, int) or path is None:
             return None
         text = os.fsdecode(path)
-        if text in {":memory:", os.devnull, ""}:
+        if text in {os.devnull, ""}:
             return None
+        if below is not None and below >= 0:
+            with contextlib.suppress(OSError):
+                text = str(Path(f"/proc/self/fd/{below}").readlink() / text)
         real = os.path.realpath(text)
-        return None if f"{real}/".startswith(f"{self._scratch}/") else text
+        return None if f"{real}/".startswith(f"{self._scratch}/") else f"writes {text}"
+
+
+def _is_relative(path: Any) -> bool:
+    """May the path begin at an open folder, of which `os.open` tells nobody?"""
+    return isinstance(path, str | bytes) and not os.fsdecode(path).startswith("/")
+
+
+def _database(name: str) -> str | None:
+    """The file of a database that SQLite may write; None for one in memory, or only read."""
+    if not name.startswith("file:"):
+        return None if name == ":memory:" else name
+    path, _, options = name.removeprefix("file:").partition("?")
+    is_kept = path != ":memory:" and {"mode=memory", "mode=ro"}.isdisjoint(options.split("&"))
+    return path if is_kept else None
 
 
 def _wanted(event: str, args: tuple[Any, ...]) -> str:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 from . import barrier, syscalls
 from .candidate import Candidate, Unusable, clock, framework_version, load, said, warm
 from .channel import Channel, Message, encode
+from .credentials import lend
 from .lookout import Lookout
 from .reach import Reach
 from .warden import Warden, watch
@@ -41,11 +42,13 @@ _ID_GAP: Final = 1_000_000
 class Options(NamedTuple):
     """The command line: the agent's folder, the scratch folder, what to bar and to bound.
 
-    `world` says which time, chance and surroundings to show (`frozen`); `variables` are set once
-    the barrier stands, so that they mean nothing to what is before it.
+    Once the barrier stands, the candidate is in the folder `start`, and `variables` are set: they
+    mean nothing to what is before it. `world` says which time, chance and surroundings to show
+    (`frozen`).
     """
 
     agent: Path
+    start: Path
     scratch: Path
     barred: bool
     bounds: barrier.Bounds
@@ -65,6 +68,7 @@ def options(argv: list[str]) -> Options:
     """Parse the command line; argparse leaves with 2 on a mistake."""
     parser = argparse.ArgumentParser(prog="backstop_harness", description=__doc__)
     parser.add_argument("--agent", type=Path, required=True)
+    parser.add_argument("--start", type=Path, required=True)
     parser.add_argument("--scratch", type=Path, required=True)
     parser.add_argument("--open", action="store_true", help="install no barrier (tests only)")
     parser.add_argument("--memory", type=int, default=0)
@@ -75,6 +79,7 @@ def options(argv: list[str]) -> Options:
     found = parser.parse_args(argv)
     return Options(
         agent=found.agent,
+        start=found.start,
         scratch=found.scratch,
         barred=not found.open,
         bounds=barrier.Bounds(found.memory, found.files, found.file_bytes),
@@ -159,7 +164,7 @@ def _say(ends: Ends, word: bytes) -> None:
 
 
 def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
-    lookout = Lookout(scratch=chosen.scratch, notes=ends.notes)
+    lookout = Lookout(scratch=chosen.scratch, start=chosen.start, notes=ends.notes)
     version = framework_version()
     # What is imported stays, and a session's events live to the end of the run: looking at
     # them often finds no garbage.
@@ -176,7 +181,6 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     from .toolsets import Toolsets
     from .waiting import Waiting
 
-    tune()
     sys.dont_write_bytecode = True
     held = _go_behind(chosen, lookout, ends)
     frozen = Frozen(chosen.world)
@@ -189,11 +193,14 @@ def _serve(chosen: Options, channel: Channel, ends: Ends) -> None:
     calls = Calls(channel=channel, frozen=frozen, lookout=lookout)
     intercept(ReplayPlugin(calls))
     _take_effects(calls)
-    reach = Reach(chosen.agent)
+    reach = Reach(chosen.agent, project=chosen.start)
     reach.install()
     before = frozenset(sys.modules)
     os.environ.update(chosen.variables)
-    candidate = load(chosen.agent, links=chosen.scratch / "agents", adk=version)
+    lend(chosen.scratch)
+    links = chosen.scratch / "agents"
+    candidate = load(chosen.agent, start=chosen.start, links=links, adk=version)
+    tune()
     seen = _surveyed(candidate)
     toolsets = Toolsets(seen, folder=candidate.folder, lookout=lookout, loop=waiting.loop)
     listed = toolsets.look()
@@ -239,6 +246,8 @@ def _go_behind(chosen: Options, lookout: Lookout, ends: Ends) -> list[str]:
             if barrier.restrict_writes(chosen.scratch):
                 held.append("landlock")
             listener = barrier.ask_before_leaving()
+            if listener is not None:
+                lookout.leave_to_the_kernel()
     with ends.handover as handover:
         if listener is None:
             handover.send(b"-")

@@ -8,20 +8,30 @@ files, line numbers and names stay what they are.
 from __future__ import annotations
 
 import builtins
+import os
+import sys
 from collections.abc import Iterable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, Final
 
 from ...adk.blocks import MARKS, marked
 
+_CODE: Final = (".py", ".pyc")
+
 
 class Reach:
-    """The marks of one process; a run that is forked off goes on with a copy of them."""
+    """The marks of one process; a run that is forked off goes on with a copy of them.
 
-    def __init__(self, folder: Path) -> None:
+    Files are told of by their paths from `folder`, the agent's, also those that lie elsewhere in
+    its `project`.
+    """
+
+    def __init__(self, folder: Path, *, project: Path) -> None:
         self._folder = folder.resolve()
+        self._project = project.resolve()
+        self._packages = [Path(one).resolve() for one in {sys.prefix, sys.base_prefix}]
         self._marks = bytearray()
         self._files: dict[str, range] = {}
         self._told: set[tuple[str, int]] = set()
@@ -44,7 +54,7 @@ class Reach:
             for file, numbers in sorted(self._files.items())
             if (found := [n for n, at in enumerate(numbers) if self._is_news(file, n, at)])
         }
-        read = {name for path in opened if (name := self._within(path)) is not None}
+        read = {name for path in opened if (name := self._known(path)) is not None}
         news = sorted(read - self._read)
         self._read |= read
         return {"reached": reached, "opened": news}
@@ -70,6 +80,15 @@ class Reach:
         self._marks[first] = 1  # whoever asks for a module's code runs it
         self._files[file] = range(first, first + count)
         return code
+
+    def _known(self, path: str) -> str | None:
+        """What a file is told of as that was read; None if it is none of the project's data."""
+        if (name := self._within(path)) is not None or path.endswith(_CODE):
+            return name
+        real = Path(path).resolve()
+        if not real.is_relative_to(self._project) or any(map(real.is_relative_to, self._packages)):
+            return None
+        return os.path.relpath(real, self._folder).replace(os.sep, "/")
 
     def _within(self, path: str) -> str | None:
         """The path relative to the candidate's folder; None if it lies elsewhere."""

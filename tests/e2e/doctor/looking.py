@@ -21,7 +21,7 @@ def look(text: str, folder: Path) -> list[dict[str, Any]]:
     folder.mkdir(parents=True)
     (folder / "agent.py").write_text(code(text, name=folder.name), encoding="utf-8")
     before = frozenset(sys.modules)
-    candidate = load(folder, links=folder.parent / "links", adk=__version__)
+    candidate = load(folder, start=Path.cwd(), links=folder.parent / "links", adk=__version__)
     seen = Survey(root=candidate.root, plugins=candidate.plugins, folder=candidate.folder)
     lines = (folder / "agent.py").read_text(encoding="utf-8").splitlines()
     return [

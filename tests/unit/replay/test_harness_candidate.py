@@ -20,7 +20,7 @@ AGENTS = ROOT / "tests/agents"
 @pytest.mark.parametrize("version", ["2.0.0", "2.10.3"])
 def test_a_workflow_on_a_framework_too_old_for_it_is_refused(tmp_path: Path, version: str) -> None:
     with pytest.raises(Unusable, match=r"2\.11 or later") as caught:
-        load(AGENTS / "workshop", links=tmp_path, adk=version)
+        load(AGENTS / "workshop", start=Path.cwd(), links=tmp_path, adk=version)
     assert caught.value.slug == "agent-adk-too-old"
 
 
@@ -28,7 +28,7 @@ def test_a_workflow_on_a_framework_too_old_for_it_is_refused(tmp_path: Path, ver
     ("agent", "version"), [("workshop", "2.11.0"), ("workshop", "3.0.0"), ("orders", "2.10.0")]
 )
 def test_any_other_pair_is_loaded(tmp_path: Path, agent: str, version: str) -> None:
-    loaded = load(AGENTS / agent, links=tmp_path, adk=version)
+    loaded = load(AGENTS / agent, start=Path.cwd(), links=tmp_path, adk=version)
     assert loaded.name == agent
     assert loaded.root.name == agent
 

@@ -104,6 +104,13 @@ def test_a_file_that_is_not_there_is_named() -> None:
     assert kind_and_name(detail) == (Kind.FILE, "prompts/a.txt")
 
 
+def test_a_file_that_an_import_writes_is_named_as_one_that_is_written() -> None:
+    detail = "Barred: [Errno 1] open is barred in a replay: writes out/log.txt"
+    found = missing(Failure(slug="agent-import", detail=detail))
+    assert (found.kind, found.name) == (Kind.FILE, "out/log.txt")
+    assert "writes out/log.txt, and a sandbox writes nowhere but below TMPDIR" in str(found)
+
+
 def test_what_an_import_tried_is_why_where_nothing_else_is() -> None:
     tried = ("socket.connect (('10.0.0.1', 80))",)
     for slug in ("agent-hangs", "agent-import"):

@@ -20,10 +20,12 @@ class Built:
     """An image that holds a candidate and everything that it imports.
 
     `image` is the image's id (``sha256:…``), never a name that could come to mean another one.
-    `agent` is the agent's folder in it, absolute, below `SOURCE`; `python` the absolute path of
+    `agent` is the agent's folder in it, absolute, below `SOURCE`, and `start` the one that it is
+    started in; `python` the absolute path of
     the interpreter that has the candidate's packages. `CLOCK` holds ``time_machine`` for it.
     """
 
     image: str
     agent: PurePosixPath
+    start: PurePosixPath
     python: str

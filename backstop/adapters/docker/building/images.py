@@ -42,6 +42,7 @@ from backstop.adapters.docker.building.ownfile import build_own
 from backstop.adapters.docker.building.recipe import Recipe
 from backstop.adapters.docker.building.requirements import Packages
 from backstop.adapters.docker.building.template import HOME, Template, template
+from backstop.adapters.project import project_of
 from backstop.errors import SandboxError
 
 LABEL: Final = "dev.backstop.image"
@@ -120,9 +121,13 @@ class ImageBuilder:
             base = self._base(root, deadline=deadline)
             ready = self._with_packages(base, packages, agent=inside, deadline=deadline)
             image = self._with_source(ready, context, _import_path(packages, SOURCE / named))
+        start = project_of(root / inside, [root])
+        # What lies above a checkout is in no image.
+        within = start.relative_to(root) if start.is_relative_to(root) else None
         return Built(
             image=image,
             agent=SOURCE / named / inside,
+            start=SOURCE if within is None else SOURCE / named / within,
             python=labels_of(self._client, ready)[_PYTHON],
         )
 
