@@ -38,7 +38,8 @@ def as_file(text: str) -> Iterator[str]:
 
 def is_rootless(info: Mapping[str, Any]) -> bool:
     """Does the daemon, by what it says of itself, run without rights? Then it sets no rlimits."""
-    return "name=rootless" in (info.get("SecurityOptions") or ())
+    # Its version 4 says it in a field of its own, newer ones as Docker does.
+    return info.get("Rootless") is True or "name=rootless" in (info.get("SecurityOptions") or ())
 
 
 def processes_of_a_user() -> int:

@@ -132,8 +132,9 @@ def test_a_daemon_without_rights_sets_no_rlimits_and_the_command_does() -> None:
 
 def test_only_a_daemon_that_says_so_runs_without_rights() -> None:
     assert is_rootless({"SecurityOptions": ["name=seccomp,profile=default", "name=rootless"]})
+    assert is_rootless({"SecurityOptions": ["name=seccomp,profile=default"], "Rootless": True})
     assert not is_rootless({"SecurityOptions": ["name=seccomp,profile=default"]})
-    assert not is_rootless({"SecurityOptions": None})
+    assert not is_rootless({"SecurityOptions": None, "Rootless": False})
 
 
 def test_the_command_runs_under_the_rlimits_that_it_took_upon_itself() -> None:
