@@ -91,6 +91,7 @@ class Tip(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 ORIGIN: Final = Tip()
 """Where an archive begins: it holds nothing yet."""
 
+_MANY: Final = 2**48
 _NOTE: Final = msgspec.json.Decoder(Rerun | Ended)
 
 
@@ -159,6 +160,8 @@ def unwritten(
     if not given:
         return given
     for entry in given:
+        if not _is_line(entry.line):
+            raise damaged(name, entry.seq, "it is not one line of text")
         if entry.hash != hash_of(entry) or (entry.seq == 1) is not (entry.prev == ""):
             raise damaged(name, entry.seq, "its hash is not that of what it says")
     for before, entry in pairwise(given):
@@ -204,6 +207,13 @@ def _fork(name: str, seq: int) -> LedgerError:
     )
 
 
+def _is_line(line: bytes) -> bool:
+    try:
+        return "\n" not in line.decode()
+    except UnicodeDecodeError:
+        return False
+
+
 def _column(text: str) -> str:
     return text.replace("\n", " ") if "\n" in text else text
 
@@ -229,9 +239,16 @@ def _noted(event: Recovered) -> tuple[str, Usage, Usage]:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return "unreadable", NO_USAGE, NO_USAGE
     match note:
-        case Ended(stopped=""):
+        case Ended(stopped="") if _is_count(note.spent) and _is_count(note.avoided):
             return "ended", note.spent, note.avoided
+        case Ended(stopped=""):
+            return "unreadable", NO_USAGE, NO_USAGE
         case Ended():
             return "stopped", NO_USAGE, NO_USAGE
         case Rerun():
             return "rerun", NO_USAGE, NO_USAGE
+
+
+def _is_count(usage: Usage) -> bool:
+    """Whether every database can hold it, and sums of it."""
+    return 0 <= usage.input_tokens < _MANY
