@@ -22,6 +22,7 @@ from backstop.ports import Conversation
 from backstop.replay.answers import Answers
 from backstop.replay.code import Reached
 from backstop.replay.handover import session_before
+from backstop.replay.missing import Failure, missing
 from backstop.replay.reader import read_message
 from backstop.replay.replies import members
 from backstop.replay.toolsets import Listings
@@ -119,13 +120,15 @@ class Driver:
     """One conversation with one candidate; replays runs in turn. Close it in the end.
 
     `escapes` are what the candidate tried before its first run, and was barred from; `reached`
-    is what it reached of its code on import and in all runs.
+    is what it reached of its code on import and in all runs. `is_base` says that it is the version
+    that runs now.
     """
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, *, is_base: bool = False) -> None:
         self._conversation = conversation
         self._line = _Line(conversation)
         self._speaker = ""
+        self._is_base = is_base
         self.escapes: list[str] = []
         self.reached = Reached()
 
@@ -140,7 +143,7 @@ class Driver:
                 case Escape() as escape:
                     self.escapes.append(_told(escape))
                 case Fault() as fault:
-                    raise _cannot_load(fault)
+                    raise _cannot_load(fault, self.escapes, is_base=self._is_base)
                 case Ready() as ready if ready.protocol == PROTOCOL:
                     self._line.turn = ready.id
                     self._speaker = _speaker(ready)
@@ -372,11 +375,17 @@ def _slug(fault: Fault) -> str:
     return fault.slug if fault.slug in _LOAD_SLUGS else "agent-fault"
 
 
-def _cannot_load(fault: Fault) -> SandboxError:
+def _cannot_load(fault: Fault, attempts: Sequence[str], *, is_base: bool) -> SandboxError:
     where = f" (at {_shown(fault.where)})" if fault.where else ""
+    slug = _slug(fault)
     # The first line of a longer message often ends in a colon.
-    detail = _shown(fault.detail).rstrip(": ")
-    return SandboxError(f"the agent cannot be replayed: {detail}{where}", slug=_slug(fault))
+    detail = fault.detail.rstrip(": ")
+    if slug == "agent-import":
+        failure = Failure(slug=slug, detail=detail, where=fault.where, attempts=tuple(attempts))
+        python = "--base-python" if is_base else "--candidate-python"
+        detail = missing(failure).at_a_gate(python=python)
+    version = "the version that runs now" if is_base else "the agent"
+    return SandboxError(f"{version} cannot be replayed: {_shown(detail)}{where}", slug=slug)
 
 
 def _out_of_order(message: FromHarness, where: str) -> WireError:

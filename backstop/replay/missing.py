@@ -59,6 +59,12 @@ class Missing:
         """Both halves, on one line."""
         return " ".join(f"{self.what}; {self.remedy}".split())
 
+    def at_a_gate(self, *, python: str) -> str:
+        """Both halves for a command that takes no ``--env``, and calls ``--python`` `python`."""
+        remedy = self.remedy.replace("say --python", f"say {python}")
+        remedy = remedy.replace(f": --env {self.name}=VALUE, or", " by")
+        return str(replace(self, remedy=remedy))
+
 
 _LOADER: Final = re.compile(r"Fail to load '[^']*' module\. ?|^_AgentLoadError: ")
 """What the framework's loader puts before what a module said."""
@@ -106,7 +112,9 @@ def _package(failure: Failure) -> Missing | None:
 
 _NAME: Final = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z]{3,}"
 _KEY_ERROR: Final = re.compile(r"KeyError: ['\"](\w+)['\"]")
-_ASKED: Final = re.compile(r"(?:environ\s*(?:\[|\.(?:get|pop|setdefault)\()|getenv\(|env\()\s*['\"](\w+)['\"]")
+_ASKED: Final = re.compile(
+    r"(?:environ\s*(?:\[|\.(?:get|pop|setdefault)\()|getenv\(|env\()\s*['\"](\w+)['\"]"
+)
 _REQUIRED: Final = re.compile(
     r"validation errors? for (\w+) .*?(\w[\w.]*) Field required \[type=missing"
 )
@@ -120,8 +128,8 @@ _GOOGLES_KEY: Final = re.compile(r"Missing key inputs argument|No API key was pr
 """What Google's client says without naming the variable, or with several to choose from."""
 
 _GOOGLES_PROJECT: Final = re.compile(
-    r"Unable to find your project|[Pp]roject (?:was not passed and )?could not be (?:automatically )?"
-    r"determined"
+    r"Unable to find your project|[Pp]roject (?:was not passed and )?could not be "
+    r"(?:automatically )?determined"
 )
 
 _MANNERLESS: Final = re.compile(r"^(?:HTTP|JSON|YAML|URL|URI|SSL|TLS|NOT|THE|ERROR|API|ADK|LLM)$")

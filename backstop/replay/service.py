@@ -230,7 +230,9 @@ def _play(
     drivers: list[Driver] = []
     try:
         number = max(1, min(plan.workers, _runs_in(plan)))
-        drivers.extend(Driver(sandbox.start(plan.candidate)) for _ in range(number))
+        drivers.extend(
+            Driver(sandbox.start(plan.candidate), is_base=plan.is_control) for _ in range(number)
+        )
         ready = drivers[0].ready()
         known(ready)
     except BaseException:

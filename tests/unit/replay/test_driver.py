@@ -376,6 +376,9 @@ def test_a_candidate_that_does_not_load_is_an_error_with_the_harness_reason() ->
         replay(plan, NeverReady())
     assert error.value.slug == "agent-import"
     assert "\n" not in str(error.value)
+    now = dataclasses.replace(plan, is_control=True)
+    with pytest.raises(SandboxError, match=r"^the version that runs now cannot be replayed: "):
+        replay(now, NeverReady())
 
 
 def test_another_protocol_is_refused() -> None:

@@ -119,3 +119,16 @@ def test_what_an_import_tried_is_why_where_nothing_else_is() -> None:
         assert tried[0] in found.what
     named = Failure(slug="agent-import", detail="KeyError: 'A_KEY'", attempts=tried)
     assert missing(named).kind is Kind.VARIABLE
+
+
+def test_at_a_gate_the_options_are_those_of_a_gate() -> None:
+    def told(detail: str) -> str:
+        found = missing(Failure(slug="agent-import", detail=detail))
+        return found.at_a_gate(python="--base-python")
+
+    assert told("KeyError: 'SHOP_URL'") == (
+        "the environment variable SHOP_URL is not set; give it a harmless value by sandbox.env in "
+        "backstop.yaml"
+    )
+    assert told("No module named 'x'").endswith("where Backstop runs, or say --base-python")
+    assert told("RuntimeError: no luck").endswith("import it by hand to see why")
