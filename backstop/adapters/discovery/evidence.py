@@ -7,29 +7,25 @@ as unknown: it may do anything.
 from __future__ import annotations
 
 import ast
-import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Final
 
+from backstop.adapters.discovery.classes import above, is_plain, made_by
+from backstop.adapters.discovery.handing import calls_in, handed, passed_on
 from backstop.adapters.discovery.names import Names, inside, last, root
 from backstop.adapters.discovery.sources import Defined, Function, Module, Sources
-from backstop.adapters.discovery.vocabulary import (
-    Deed,
-    deed_of_method,
-    deed_of_named,
-    is_writing,
-)
+from backstop.adapters.discovery.statements import deed_of_taker, deed_of_text, spelled
+from backstop.adapters.discovery.vocabulary import Deed, deed_of_method, deed_of_named
 from backstop.core.proposing import Evidence
 
 _DEEP: Final = 6
 _MANY: Final = 200
 _DECORATORS: Final = frozenset(
-    {"cache", "cached", "lru_cache", "wraps", "staticmethod", "classmethod", "property", "override"}
+    {"abstractmethod", "asynccontextmanager", "cache", "cached", "cached_property", "classmethod"}
+    | {"contextmanager", "deleter", "getter", "lru_cache", "overload", "override", "property"}
+    | {"setter", "staticmethod", "wraps"}
 )
-_BASES: Final = frozenset(
-    {"BaseModel", "Enum", "StrEnum", "IntEnum", "TypedDict", "NamedTuple"}
-) | {name for name, kind in vars(builtins).items() if isinstance(kind, type)}
 _SELF_CONTAINED: Final = frozenset(
     {"collections", "datetime", "decimal", "difflib", "fractions", "hashlib", "hmac", "ipaddress"}
     | {"random", "re", "statistics", "string", "uuid", "zoneinfo"}
@@ -45,8 +41,23 @@ _CLOSED: Final = frozenset(
 )
 """Names of what is closed when it is no longer needed; what is written, something else writes."""
 
-_DUNDER: Final = re.compile(r"__\w+__")
+_WORD: Final = re.compile(r"\w+\Z")
 _SHOWN: Final = 60
+_AS_IT_IS: Final = ast.Call(func=ast.Name(id=""), args=[], keywords=[])
+"""A call of which nothing is known but what is called."""
+
+_FILLED: Final = """
+    bisect.insort bisect.insort_left bisect.insort_right heapq.heapify heapq.heappop heapq.heappush
+    heapq.heappushpop heapq.heapreplace next operator.delitem operator.iadd operator.ior
+    operator.setitem random.shuffle
+    """
+_FILLING: Final[Mapping[str, int | None]] = {
+    **dict.fromkeys(_FILLED.split(), 0),
+    "json.dump": 1,
+    "pprint.pprint": 1,
+    "print": None,
+}
+"""Functions that change what they are given, at which place."""
 
 
 def evidence_of(tool: Defined | None, sources: Sources) -> Evidence:
@@ -77,20 +88,25 @@ class _Reading:
         if depth > _DEEP or len(self._seen) > _MANY:
             self._tell(Deed.UNKNOWN, one, one.node, "calls on and on")
             return
-        for decorator in one.node.decorator_list:
-            target = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if last(target) not in _DECORATORS:
-                self._tell(Deed.UNKNOWN, one, decorator, f"is decorated by {_spelled(target)}")
+        self._decorated(one.node, one)
         names = Names(one.node)
         for node in inside(one.node):
             self._node(node, one, names, depth)
+
+    def _decorated(self, node: Function, one: Defined) -> None:
+        for decorator in node.decorator_list:
+            target = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if last(target) not in _DECORATORS:
+                self._tell(Deed.UNKNOWN, one, decorator, f"is decorated by {_spelled(target)}")
 
     def _node(self, node: ast.AST, one: Defined, names: Names, depth: int) -> None:
         match node:
             case ast.Call():
                 self._call(node, one, names, depth)
-            case ast.Constant(value=str() as text) if is_writing(text):
-                self._tell(Deed.ACTS, one, node, "spells a statement that writes")
+            case ast.Constant(value=str() as text):
+                self._text(text, node, one)
+            case ast.Name() | ast.Attribute():
+                self._mentioned(node, one, names, depth)
             case ast.Global():
                 self._tell(Deed.ACTS, one, node, f"sets the module's {node.names[0]}")
             case ast.Assign(targets=targets) | ast.Delete(targets=targets):
@@ -100,8 +116,55 @@ class _Reading:
                 self._target(target, one, names)
             case ast.For(target=target) | ast.AsyncFor(target=target):
                 self._target(target, one, names)
+            case ast.withitem(optional_vars=ast.expr() as target):
+                self._target(target, one, names)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._decorated(node, one)
             case _:
                 pass
+
+    def _text(self, text: str, node: ast.AST, one: Defined) -> None:
+        deed = deed_of_text(text)
+        if deed is Deed.ACTS:
+            self._tell(deed, one, node, "spells a statement that writes")
+        elif deed is Deed.UNKNOWN:
+            self._tell(deed, one, node, "spells a statement that calls a function of its own")
+
+    def _mentioned(
+        self, node: ast.Name | ast.Attribute, one: Defined, names: Names, depth: int
+    ) -> None:
+        """Read what may run without being called by name.
+
+        A function that is mentioned may be called by whoever gets it, a property runs where it
+        is asked for, and so do the operators of an object that a module keeps.
+        """
+        if names.is_local(node.id if isinstance(node, ast.Name) else ""):
+            return
+        for inner in self._own_functions(node, one):
+            self.function(inner, depth + 1)
+        for value in self._kept(node, one):
+            if isinstance(value, ast.Call):
+                for inner in made_by(last(value.func), self._sources):
+                    self.function(inner, depth + 1)
+            elif (text := spelled(value, lambda name: self._given(name, one, names))) is not None:
+                self._text(text, node, one)
+
+    def _kept(self, node: ast.expr, one: Defined) -> list[ast.expr]:
+        """What a module's name was given, here or in another module of the agent's own."""
+        match node:
+            case ast.Name(id=name):
+                found = self._sources.assigned(name, one.module)
+            case ast.Attribute(value=ast.Name(id=alias), attr=name):
+                found = self._sources.member(alias, name, one.module)
+            case _:
+                found = None
+        return [] if found is None else [found[1]]
+
+    def _given(self, node: ast.expr, one: Defined, names: Names) -> list[ast.expr]:
+        """All that a name was given, in the function or at the top of a module."""
+        if isinstance(node, ast.Name) and names.is_local(node.id):
+            return names.given(node.id)
+        return self._kept(node, one)
 
     def _target(self, target: ast.expr, one: Defined, names: Names) -> None:
         if isinstance(target, ast.Tuple | ast.List):
@@ -112,14 +175,17 @@ class _Reading:
             self._tell(Deed.ACTS, one, target, f"{what} {_spelled(target.value)}")
 
     def _call(self, call: ast.Call, one: Defined, names: Names, depth: int) -> None:
-        for given in _handed(call):
-            self._resolve(given, call, one, names, depth)
-        self._resolve(call.func, call, one, names, depth)
+        for inner in calls_in(call):
+            self._resolve(inner, one, names, depth)
+        for given in handed(call):
+            dotted = self._dotted(given, one, names)
+            if dotted and deed_of_named(dotted, _AS_IT_IS) is Deed.ACTS:
+                self._tell(Deed.ACTS, one, call, f"hands over {_spelled(given)}")
+        self._resolve(call, one, names, depth)
 
-    def _resolve(
-        self, target: ast.expr, call: ast.Call, one: Defined, names: Names, depth: int
-    ) -> None:
+    def _resolve(self, call: ast.Call, one: Defined, names: Names, depth: int) -> None:
         """Read what is called, or say what a call of that name does."""
+        target = call.func
         known = self._own_code(target, one, names)
         for inner in known:
             self.function(inner, depth + 1)
@@ -128,20 +194,48 @@ class _Reading:
         if isinstance(target, ast.Attribute) and self._is_harmless(target, call, one, names):
             return
         dotted = self._dotted(target, one, names)
-        if isinstance(target, ast.Lambda) or self._is_plain_class(target, names):
-            deed = Deed.NOTHING
-        elif dotted:
-            deed = deed_of_named(dotted, call)
-        elif isinstance(target, ast.Attribute):
-            deed = deed_of_method(target.attr, call, fresh=names.is_own(target.value))
-        else:
-            deed = Deed.UNKNOWN
+        deed = self._deed(call, dotted, one, names)
+        if self._is_strange_class(target, names):
+            self._tell(Deed.UNKNOWN, one, call, f"makes {_spelled(target)}, which inherits more")
         if deed is Deed.UNKNOWN and known:
             return  # the name says nothing, and its code was read
         if deed is Deed.ACTS and known and dotted:
             return  # an own function of that name: its code was read
         if deed is not Deed.NOTHING:
             self._tell(deed, one, call, f"calls {_spelled(target)}")
+
+    def _deed(self, call: ast.Call, dotted: str, one: Defined, names: Names) -> Deed:
+        """What a call does, by its name and by what it is given."""
+        target = call.func
+        if isinstance(target, ast.Lambda) or self._is_plain_class(target, names):
+            return Deed.NOTHING
+        if (inner := passed_on(call)) is not None and self._is_known(inner, one, names):
+            return Deed.NOTHING  # what it calls was asked for by itself
+        if dotted in _FILLING and not self._fills_its_own(call, dotted, names):
+            return Deed.ACTS
+        if "." in dotted or isinstance(target, ast.Attribute):
+            taken = deed_of_taker(call, lambda name: self._given(name, one, names))
+            if taken is not None:
+                return taken
+        if dotted:
+            return deed_of_named(dotted, call)
+        if isinstance(target, ast.Attribute):
+            return deed_of_method(target.attr, call, fresh=names.is_own(target.value))
+        return Deed.UNKNOWN
+
+    def _is_known(self, target: ast.expr, one: Defined, names: Names) -> bool:
+        """Is it a function by its name: the agent's own, or a module's?"""
+        if isinstance(target, ast.Lambda) or self._dotted(target, one, names):
+            return True
+        return bool(self._own_code(target, one, names))
+
+    def _fills_its_own(self, call: ast.Call, dotted: str, names: Names) -> bool:
+        """Does a function that changes what it is given change nothing that outlives the call?"""
+        at = _FILLING[dotted]
+        given = call.args[at : at + 1] if isinstance(at, int) else []
+        given += [key.value for key in call.keywords if key.arg in {"file", "fp", "stream"}]
+        kept = [each for each in given if root(each) and not names.is_local(root(each))]
+        return all(names.is_own(each) or last(each) in {"stderr", "stdout"} for each in kept)
 
     def _is_harmless(
         self, target: ast.Attribute, call: ast.Call, one: Defined, names: Names
@@ -161,29 +255,31 @@ class _Reading:
         is_self = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
         if not is_self or root(target) not in {"self", "cls"} or kind not in self._sources.classes:
             return frozenset()
-        heirs = {name for name in self._sources.classes if kind in self._above(name)}
-        return frozenset({kind, *self._above(kind), *heirs})
-
-    def _above(self, name: str, depth: int = 0) -> Iterator[str]:
-        """What a class of the agent's own inherits from, all the way up."""
-        for _, kind in self._sources.classes.get(name, ()) if depth < _DEEP else ():
-            for base in map(last, kind.bases):
-                yield base
-                yield from self._above(base, depth + 1)
+        heirs = {name for name in self._sources.classes if kind in above(name, self._sources)}
+        return frozenset({kind, *above(kind, self._sources), *heirs})
 
     def _is_plain_class(self, target: ast.expr, names: Names) -> bool:
         """Is it a class of the agent's own, of which nothing is inherited that may act?"""
-        if names.is_local(root(target)):
-            return False
-        found = self._sources.classes.get(last(target), ())
-        return bool(found) and all(
-            last(base) in _BASES or last(base) in self._sources.classes
-            for _, kind in found
-            for base in kind.bases
-        )
+        return self._is_own_class(target, names) and is_plain(last(target), self._sources)
+
+    def _is_strange_class(self, target: ast.expr, names: Names) -> bool:
+        """Is it a class of the agent's own that inherits from what cannot be seen?"""
+        return self._is_own_class(target, names) and not is_plain(last(target), self._sources)
+
+    def _is_own_class(self, target: ast.expr, names: Names) -> bool:
+        return not names.is_local(root(target)) and last(target) in self._sources.classes
 
     def _own_code(self, target: ast.expr, one: Defined, names: Names) -> list[Defined]:
-        """The functions of the agent's own that a call may mean."""
+        """The functions of the agent's own that a call may mean, and those of a class it makes."""
+        name = last(target)
+        if isinstance(target, ast.Name):
+            if names.is_param(name):
+                return []
+            name = _stem(one.module.imports.get(name, "")) or name
+        return [*self._own_functions(target, one), *made_by(name, self._sources)]
+
+    def _own_functions(self, target: ast.expr, one: Defined) -> list[Defined]:
+        """The functions of the agent's own that a name may mean."""
         name = last(target)
         functions = self._sources.functions.get(name, ())
         if isinstance(target, ast.Attribute):
@@ -193,27 +289,15 @@ class _Reading:
                 functions = tuple(methods) or functions
             own = "." in module or any(_stem(module) == _file_stem(m) for m in self._modules)
             found = [each for each in functions if own or "." in each.qualified]
-        elif names.is_param(name):
-            return []
         elif source := one.module.imports.get(name, ""):
             found = list(self._sources.functions.get(_stem(source), ()))
-            name = _stem(source)
         else:
             found = [each for each in functions if each.module is one.module]
-        return found + list(self._made_by(name))
+        return found
 
     @property
     def _modules(self) -> tuple[Module, ...]:
         return self._sources.modules
-
-    def _made_by(self, name: str, depth: int = 0) -> Iterator[Defined]:
-        """What may run unnamed once a class of the agent's own is called, inherited or not."""
-        for module, kind in self._sources.classes.get(name, ()):
-            for node in kind.body:
-                if isinstance(node, Function) and _DUNDER.fullmatch(node.name):
-                    yield Defined(module=module, qualified=f"{kind.name}.{node.name}", node=node)
-            for base in kind.bases if depth < _DEEP else ():
-                yield from self._made_by(last(base), depth + 1)
 
     def _dotted(self, target: ast.expr, one: Defined, names: Names) -> str:
         """The whole name of what is called, where it is a module's or a builtin; else empty."""
@@ -242,15 +326,6 @@ class _Reading:
             self.found[deed].append(told)
 
 
-def _handed(call: ast.Call) -> Iterator[ast.expr]:
-    """Functions that a builtin is handed, to call them."""
-    if last(call.func) in {"map", "filter", "reduce", "starmap", "filterfalse"} and call.args:
-        yield call.args[0]
-    for key in call.keywords:
-        if key.arg == "key" and not isinstance(key.value, ast.Constant):
-            yield key.value
-
-
 def _class_of(one: Defined) -> str:
     """The class that a function is a method of, if it is one."""
     return one.qualified.rpartition(".")[0].rpartition(".")[2]
@@ -265,5 +340,10 @@ def _file_stem(module: Module) -> str:
 
 
 def _spelled(node: ast.expr) -> str:
+    """An expression on one line; a long one ends with a whole word."""
     text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    if len(text) <= _SHOWN:
+        return text
+    kept = text[: _SHOWN - 1]
+    whole = kept if not (kept[-1] + text[_SHOWN - 1]).isidentifier() else _WORD.sub("", kept)
+    return f"{(whole or kept).rstrip()}…"

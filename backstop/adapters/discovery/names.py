@@ -55,6 +55,8 @@ class Names:
                 self._note(target, value)
             case ast.NamedExpr(target=target, value=value):
                 self._note(target, value)
+            case ast.AugAssign(target=target, op=op, value=value):
+                self._note(target, ast.BinOp(left=target, op=op, right=value))
             case (
                 ast.For(target=target)
                 | ast.AsyncFor(target=target)
@@ -89,6 +91,12 @@ class Names:
     def is_param(self, name: str) -> bool:
         """Is it handed in, so that it may be anything?"""
         return name in self._params
+
+    def given(self, name: str) -> list[ast.expr]:
+        """All that the function gives a name; empty where it is handed in, or nobody can tell."""
+        values = [] if name in self._params else self._values.get(name, [])
+        known = [value for value in values if value is not None]
+        return known if len(known) == len(values) else []
 
     def is_caught(self, node: ast.expr) -> bool:
         """Is `node` an exception that was caught, and never anything else?"""

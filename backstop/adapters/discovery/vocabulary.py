@@ -39,8 +39,11 @@ _READING_CALLS: Final = _set("""
     requests.options shutil.which
     """)
 _NEUTRAL_CALLS: Final = _set("""
-    aiohttp.ClientSession httpx.AsyncClient httpx.Client httpx.Timeout io.BytesIO io.StringIO
-    pathlib.Path pathlib.PurePath requests.Session sqlite3.connect urllib.request.Request
+    aiohttp.ClientSession asyncio.Lock asyncio.Semaphore asyncio.as_completed
+    asyncio.get_event_loop asyncio.get_running_loop asyncio.timeout asyncio.wait_for
+    concurrent.futures.ThreadPoolExecutor concurrent.futures.as_completed httpx.AsyncClient
+    httpx.Client httpx.Timeout io.BytesIO io.StringIO pathlib.Path pathlib.PurePath
+    requests.Session sqlite3.connect urllib.request.Request
     """)
 _ACTING_MODULES: Final = _set("""
     ftplib imaplib multiprocessing os poplib requests httpx shutil signal smtplib socket
@@ -85,17 +88,6 @@ _ACTING_METHODS: Final = _set("""
 _CLIENT: Final = re.compile(r"(?:[A-Z][A-Za-z0-9]*)?Client")
 """A class of somebody's service. To make one asks nobody; what is called on it counts."""
 
-_STATEMENT: Final = re.compile(r"\s*(select|with|explain|show|describe|pragma)\b", re.IGNORECASE)
-_WRITES: Final = re.compile(
-    r"\b(insert|update|delete|merge|drop|alter|create|truncate|replace|call|grant|into)\b",
-    re.IGNORECASE,
-)
-
-_WRITING: Final = re.compile(
-    r"\s*(insert\s+into|update\s+\S+\s+set|delete\s+from|merge\s+into|replace\s+into)\b",
-    re.IGNORECASE,
-)
-
 
 def deed_of_named(dotted: str, call: ast.Call) -> Deed:
     """What a function that is known by its whole name does."""
@@ -129,8 +121,6 @@ def deed_of_method(name: str, call: ast.Call, *, fresh: bool) -> Deed:
     """What a method does of which only the name is known; `fresh` objects were made in the call."""
     if name in _FILLING:
         return Deed.NOTHING if fresh else Deed.ACTS
-    if name in {"execute", "execute_query", "query"}:
-        return _statement(call)
     if name in {"request", "stream"}:
         return _by_method(call)
     if name == "index" and call.keywords:
@@ -174,31 +164,6 @@ def _opening(call: ast.Call, *, mode_at: int = 1) -> Deed:
     if isinstance(mode, ast.Constant) and isinstance(mode.value, str):
         return Deed.READS if not set(mode.value) & set("wax+") else Deed.ACTS
     return Deed.UNKNOWN
-
-
-def _statement(call: ast.Call) -> Deed:
-    """A statement that is spelled out and only selects is a read; a built one can be anything."""
-    given = _argument(call, 0, "sql")
-    if isinstance(given, ast.Call) and given.args and _last(given.func) == "text":
-        given = given.args[0]
-    if not isinstance(given, ast.Constant) or not isinstance(given.value, str):
-        return Deed.UNKNOWN
-    if _STATEMENT.match(given.value) and not _WRITES.search(given.value):
-        return Deed.READS
-    return Deed.ACTS
-
-
-def is_writing(text: str) -> bool:
-    """Is a text a statement that writes, whatever it is handed to?"""
-    return _WRITING.match(text) is not None
-
-
-def _last(node: ast.expr) -> str:
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
 
 
 def _argument(call: ast.Call, at: int, name: str) -> ast.expr | None:
