@@ -35,6 +35,7 @@ from backstop.gate.escaping import not_covered, noted
 from backstop.gate.lacking import Lacking, not_looked_for, telling
 from backstop.gate.repeats import settled
 from backstop.gate.stability import agreement, beside, doubts, explained
+from backstop.gate.vanished import vanished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +181,14 @@ def _offered(candidate: Asked) -> frozenset[str] | None:
     return candidate.offered if candidate.schemas is None else frozenset(candidate.schemas)
 
 
+def _known(candidate: Asked, rules: Rules) -> frozenset[str] | None:
+    """The tools that the candidate has, by each name that they had; None where nobody can tell."""
+    offered = _offered(candidate)
+    if offered is None:
+        return None
+    return offered.union(*(rules.judged(tool).aliases for tool in offered))
+
+
 def _with_schemas(
     declarations: Mapping[str, Declaration], schemas: Mapping[str, Mapping[str, object]] | None
 ) -> dict[str, Declaration]:
@@ -239,7 +248,11 @@ def _judge(
         ledger=recorded.facts,
         pre_existing=pre_existing if subtract else None,
         is_unstable=explained(steady, rules),
-        notes=(*noted(candidate.escapes, policy), *_unlooked(recorded, candidate, lacking)),
+        notes=(
+            *noted(candidate.escapes, policy),
+            *vanished(recorded.history.rows, _known(candidate, rules)),
+            *_unlooked(recorded, candidate, lacking),
+        ),
     )
     if steady is None:
         return verdict

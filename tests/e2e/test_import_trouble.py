@@ -224,10 +224,15 @@ def test_an_evalset_with_tools_that_are_gone_is_imported_and_passes_nothing(tmp_
     (tmp_path / "desk/agent.py").write_text(AGENT)
     ran = imported(place, tmp_path, "evalset")
     assert ran.code == 0, ran.err
+    expected = "run old: it expects gone, of which the configuration says nothing"
+    assert expected in " ".join(ran.out.split())
     verdict = backstop("gate", "--config", tmp_path / "backstop.yaml", "--sandbox", "process")
     assert verdict.code == 3, verdict.out + verdict.err
     assert "1 recorded call in doubt" in verdict.out
-    assert "1 of its tool uses are what an evaluation" in " ".join(verdict.out.split())
+    told = " ".join(verdict.out.split())
+    assert "1 of its tool uses are what an evaluation" in told
+    assert expected in told
+    assert "gone is no tool of this version; calls of it are in doubt in run old" in told
 
 
 AGENT = '''

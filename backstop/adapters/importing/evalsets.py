@@ -8,7 +8,7 @@ it, and the run's gaps say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -35,6 +35,7 @@ from backstop.core.canon import Json, NotCanonical, parse
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _LATEST: Final = 253_402_300_799  # the last second of the year 9999
+_SHOWN: Final = 5
 _SUFFIXES: Final = (".test.json", ".evalset.json", ".json")
 
 
@@ -131,23 +132,29 @@ def _later(moment: datetime, seconds: int) -> datetime:
 
 @dataclass(slots=True, kw_only=True)
 class _Telling:
-    """One case as it is told; `expected` counts the uses that nothing answered."""
+    """One case as it is told; `expected` are the tools whose uses nothing answered."""
 
     tools: Tools
     now: datetime
     place: str = ""
     items: list[Item] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
-    expected: int = 0
+    expected: list[str] = field(default_factory=list)
     unplaced: int = 0
 
     def found_gaps(self) -> list[str]:
         """What the case cannot tell."""
         if self.expected:
             self.gaps.append(
-                f"{self.expected} of its tool uses are what an evaluation expects: nothing says "
-                "that they ran, or what they gave"
+                f"{len(self.expected)} of its tool uses are what an evaluation expects: nothing "
+                f"says that they ran, or what they gave ({_some(self.expected)})"
             )
+            unknown = set(self.expected) - self.tools.declared
+            if self.tools.declared and unknown:
+                self.gaps.append(
+                    f"it expects {_some(unknown)}, of which the configuration says nothing: "
+                    "declare it, or take the case out if the agent has it no longer"
+                )
         if self.unplaced:
             self.gaps.append(
                 f"{self.unplaced} texts of sub-agents have no place in its order, and are left out"
@@ -182,7 +189,7 @@ class _Telling:
             given = use.get("tool_input")
             call = self.tools.call("", text(use, "tool_name"), {} if given is None else given)
             self._asked(call)
-            self.expected += not call.steering
+            self._expect(call)
         self.unplaced += len(objects(turn, "expected_intermediate_agent_responses"))
         words = text(turn, "reference")
         self._final([{"text": words}] if words else [], agent="")
@@ -194,7 +201,7 @@ class _Telling:
             call = self._asked(self.tools.called(use))
             given = next((one for one in answers if one.fits(call)), None)
             if given is None:
-                self.expected += not call.steering
+                self._expect(call)
             else:
                 answers.remove(given)
                 self._answer(given)
@@ -215,6 +222,11 @@ class _Telling:
         self._spoken([call], agent="")
         return call
 
+    def _expect(self, call: Call) -> None:
+        """Nothing answers this call; what only steers needs no answer."""
+        if not call.steering:
+            self.expected.append(call.tool)
+
     def _events(self, events: Sequence[Mapping[str, Json]], last: Json) -> None:
         """Events in order; the last words stand apart from them, and their author here."""
         waiting: list[Call] = []
@@ -231,7 +243,8 @@ class _Telling:
                 for call in fitting[:1]:
                     waiting.remove(call)
                 self._answer(given)
-        self.expected += len(waiting)
+        for call in waiting:
+            self._expect(call)
         self._final([] if told else self.tools.said(last), agent=agent)
 
     def _final(self, parts: Sequence[Json | Call], *, agent: str) -> None:
@@ -260,6 +273,13 @@ class _Telling:
         told = moment(self.now, 0)
         self.now = _later(self.now, 1)
         return told
+
+
+def _some(tools: Iterable[str]) -> str:
+    """The first of these names, each once."""
+    names = sorted(set(tools))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def _looks_like_agent(call: Call) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from backstop.adapters.importing.contents import Tools
 from backstop.adapters.importing.evalsets import read_evalset
 from backstop.core.events import EffectCommitted, ModelAnswered, RunClosed, RunOpened, StepStarted
 from tests.unit.adapters.importing.telling import (
@@ -73,6 +74,27 @@ def test_what_an_evaluation_expects_was_asked_for_and_never_happened() -> None:
     assert not [event for event in events if isinstance(event, EffectCommitted | RunClosed)]
     (gap,) = gaps(header)
     assert gap.startswith("run desk: 1 of its tool uses are what an evaluation expects")
+
+
+def test_an_expected_tool_of_which_nobody_knows_is_named_with_its_case() -> None:
+    """It may be gone: who reads it can declare it, or take the case out."""
+    used = [
+        asks("paid_by_hand", n=1),
+        *(asks(f"tool_{number}", n=1) for number in range(6)),
+        asks("look"),
+    ]
+    header, _ = booked(read(evalset(case(turn({"toolUses": used}), name="weekly"))))
+    expected, unknown = gaps(header)
+    assert expected.startswith("run weekly: 8 of its tool uses are what an evaluation expects")
+    assert expected.endswith("(look, paid_by_hand, tool_0, tool_1, tool_2 and 3 more)")
+    assert unknown.startswith("run weekly: it expects paid_by_hand, tool_0, tool_1, tool_2, ")
+
+
+def test_where_nothing_is_declared_no_tool_is_unknown() -> None:
+    data = json.dumps(evalset(case(turn({"toolUses": [asks("any", n=1)]})))).encode()
+    told = read_evalset(data, name="a.evalset.json", tools=Tools(), at=AT)
+    (gap,) = gaps(booked(told)[0])
+    assert gap.endswith("(any)")
 
 
 def test_a_conversation_without_tools_is_whole() -> None:
