@@ -62,7 +62,7 @@ class Missing:
     def at_a_gate(self, *, python: str) -> str:
         """Both halves for a command that takes no ``--env``, and calls ``--python`` `python`."""
         remedy = self.remedy.replace("say --python", f"say {python}")
-        remedy = remedy.replace(f": --env {self.name}=VALUE, or", " by")
+        remedy = re.sub(r": --env .*=VALUE, or", " by", remedy)
         return str(replace(self, remedy=remedy))
 
 
@@ -79,7 +79,7 @@ def missing(failure: Failure) -> Missing:
     return Missing(
         kind=Kind.CODE,
         name="",
-        what=f"its import raised {failure.detail}",
+        what=f"its import raised {_MODELS_OWN.sub('', failure.detail)}",
         remedy="import it by hand to see why",
     )
 
@@ -115,9 +115,14 @@ _KEY_ERROR: Final = re.compile(r"KeyError: ['\"](\w+)['\"]")
 _ASKED: Final = re.compile(
     r"(?:environ\s*(?:\[|\.(?:get|pop|setdefault)\()|getenv\(|env\()\s*['\"](\w+)['\"]"
 )
-_REQUIRED: Final = re.compile(
-    r"validation errors? for (\w+) .*?(\w[\w.]*) Field required \[type=missing"
+_OF_A_MODEL: Final = re.compile(r"validation errors? for (\w+) ")
+_REQUIRED: Final = re.compile(r"(\w[\w.]*) Field required \[type=missing")
+_SETTINGS: Final = re.compile(r"\w*(?:Settings|Config|Configuration|Env|Environment)")
+_MODELS_OWN: Final = re.compile(
+    r" ?\[type=\w+, input_value=.*?, input_type=\w+\]"
+    r"| ?For further information visit https://errors\.pydantic\.dev/\S*\w"
 )
+"""What a model says of itself beside what is wrong."""
 _WORDS: Final = re.compile(
     r"environ|env(?:ironment)?[ _-]?var|\bset\b|\bunset\b|missing|required|must|provide|not found"
     r"|undefined|api[ _-]?key|\.env\b",
@@ -136,7 +141,16 @@ _MANNERLESS: Final = re.compile(r"^(?:HTTP|JSON|YAML|URL|URI|SSL|TLS|NOT|THE|ERR
 
 
 def _variable(failure: Failure) -> Missing | None:
-    name = _variable_of(failure)
+    names = _required(failure.detail)
+    if len(names) > 1:
+        options = " ".join(f"--env {name}=VALUE" for name in names)
+        return Missing(
+            kind=Kind.VARIABLE,
+            name=names[0],
+            what=f"the environment variables {', '.join(names)} are not set",
+            remedy=f"give each a harmless value: {options}, or sandbox.env in backstop.yaml",
+        )
+    name = names[0] if names else _variable_of(failure)
     if name is None:
         return None
     return Missing(
@@ -147,13 +161,23 @@ def _variable(failure: Failure) -> Missing | None:
     )
 
 
+def _required(detail: str) -> tuple[str, ...]:
+    """What a class of settings wants from the environment and does not find, each once."""
+    model = _OF_A_MODEL.search(detail)
+    if model is None:
+        return ()
+    found = dict.fromkeys(name.upper() for name in _REQUIRED.findall(detail))
+    is_settings = "input_value={}" in detail or _SETTINGS.fullmatch(model[1])
+    return tuple(found) if is_settings else ()
+
+
 def _variable_of(failure: Failure) -> str | None:
     asked = _ASKED.search(failure.line)
     if (found := _KEY_ERROR.search(failure.detail)) is not None:
         is_asked = asked is not None or "environ" in failure.line
         return found[1] if is_asked or re.fullmatch(_NAME, found[1]) else None
-    if (found := _REQUIRED.search(failure.detail)) is not None:
-        return found[2].upper() if "input_value={}" in failure.detail else None
+    if _OF_A_MODEL.search(failure.detail) is not None:
+        return None
     if asked is not None:
         return asked[1]
     if _GOOGLES_KEY.search(failure.detail):

@@ -30,6 +30,12 @@ def kind_and_name(detail: str, line: str = "", slug: str = "agent-import") -> tu
             "os.environ['A_B'] = os.getenv('A_B')",
             "A_B",
         ),
+        (
+            "TypeError: str expected, not NoneType",
+            'os.environ.setdefault("GOOGLE_CLOUD_PROJECT", project_id)',
+            "GOOGLE_CLOUD_PROJECT",
+        ),
+        ("OSError: Project was not passed and could not be determined", "", "GOOGLE_CLOUD_PROJECT"),
         ("TypeError: int() argument must be a string", 'PORT = int(os.getenv("PORT"))', "PORT"),
         ("ValueError: Missing key inputs argument! set GOOGLE_API_KEY", "", "GOOGLE_API_KEY"),
         ("_AgentLoadError: No API key was provided. Please pass one.", "", "GOOGLE_API_KEY"),
@@ -48,7 +54,6 @@ def test_the_variable_that_is_not_set_is_named(detail: str, line: str, name: str
         ("KeyError: 'colour'", "COLOUR = table['colour']"),
         ("ValueError: no such thing", "raise ValueError('no such thing')"),
         ("ValueError: the HTTP status must be set", ""),
-        (SETTINGS.format(field="name", given="{'id': 1}"), "Vendor(id=1)"),
         ("the agent left by sys.exit(7)", ""),
     ],
 )
@@ -56,6 +61,29 @@ def test_what_is_no_variable_is_told_as_it_was_said(detail: str, line: str) -> N
     kind, name = kind_and_name(detail, line)
     assert (kind, name) == (Kind.CODE, "")
     assert detail in str(missing(Failure(slug="agent-import", detail=detail, line=line)))
+
+
+def test_a_class_of_settings_is_known_though_some_of_it_is_set_and_all_it_lacks_is_named() -> None:
+    some = SETTINGS.format(field="mongo_uri", given="{'key': 'x'}")
+    assert kind_and_name(some) == (Kind.VARIABLE, "MONGO_URI")
+    told = missing(Failure(slug="agent-import", detail=f"{some} key Field required [type=missing,"))
+    assert str(told) == (
+        "the environment variables MONGO_URI, KEY are not set; give each a harmless value: "
+        "--env MONGO_URI=VALUE --env KEY=VALUE, or sandbox.env in backstop.yaml"
+    )
+    assert told.at_a_gate(python="").endswith(
+        "give each a harmless value by sandbox.env in backstop.yaml"
+    )
+
+
+def test_a_model_that_is_no_class_of_settings_is_told_without_what_it_says_of_itself() -> None:
+    detail = SETTINGS.format(field="name", given="{'id': 1}").replace("Settings", "Vendor")
+    detail = detail.replace("a page", "https://errors.pydantic.dev/2.14/v/missing")
+    told = missing(Failure(slug="agent-import", detail=detail))
+    assert (told.kind, told.what) == (
+        Kind.CODE,
+        "its import raised ValidationError: 1 validation error for Vendor name Field required",
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,6 +145,7 @@ def test_what_an_import_tried_is_why_where_nothing_else_is() -> None:
         found = missing(Failure(slug=slug, detail="ValueError: odd", attempts=tried))
         assert found.kind is Kind.NETWORK
         assert tried[0] in found.what
+        assert "and raised ValueError: odd" in found.what
     named = Failure(slug="agent-import", detail="KeyError: 'A_KEY'", attempts=tried)
     assert missing(named).kind is Kind.VARIABLE
 
