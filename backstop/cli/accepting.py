@@ -24,17 +24,22 @@ def waive(  # noqa: PLR0913, PLR0917  # a command's options are its contract
     fingerprint: Annotated[
         str, typer.Argument(metavar="FINGERPRINT", help="The finding, as the report names it.")
     ],
-    reason: Annotated[str, typer.Option("--reason", help="Why it may go out all the same.")],
-    days: Annotated[int, typer.Option("--days", help="How long it counts.")] = 14,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="WHY", help="Why it may go out all the same.")
+    ],
+    days: Annotated[int, typer.Option("--days", metavar="N", help="How long it counts.")] = 14,
     count: Annotated[
-        int, typer.Option("--count", help="How many there may be; of more, none is waived.")
+        int,
+        typer.Option("--count", metavar="N", help="How many there may be; else none is waived."),
     ] = 1,
     kind: Annotated[
-        str | None, typer.Option("--kind", help="The kind of finding, or UNCOVERED.")
+        str | None,
+        typer.Option("--kind", metavar="KIND", help="The kind of finding, or UNCOVERED."),
     ] = None,
     agent: AgentName = None,
     author: Annotated[
-        str | None, typer.Option("--author", help="Who answers for it; else git's user.email.")
+        str | None,
+        typer.Option("--author", metavar="WHO", help="Who answers for it; else git's user.email."),
     ] = None,
     verdict: Annotated[
         Path | None,
@@ -69,10 +74,11 @@ def write_(
     ] = None,
     add: Annotated[  # noqa: FBT002  # a flag is a boolean
         bool,
-        typer.Option("--add", help="Take new findings in too; else only what is gone goes."),
+        typer.Option("--add", help="Take new findings in too, not only what is gone out."),
     ] = False,
     by: Annotated[
-        str | None, typer.Option("--by", help="Who answers for it; else git's user.email.")
+        str | None,
+        typer.Option("--by", metavar="WHO", help="Who answers for it; else git's user.email."),
     ] = None,
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,

@@ -72,9 +72,12 @@ def _root(
 
 @app.command()
 def init(
-    root: Annotated[Path, typer.Option("--root", help="Where to look, and to write.")] = Path(),
+    root: Annotated[
+        Path, typer.Option("--root", metavar="FOLDER", help="Where to look, and to write.")
+    ] = Path(),
     agent: Annotated[
-        list[str] | None, typer.Option("--agent", help="Only this agent, by name or folder.")
+        list[str] | None,
+        typer.Option("--agent", metavar="AGENT", help="Only this agent, by name or folder."),
     ] = None,
     record: Annotated[
         tuple[str, str] | None,
@@ -87,7 +90,8 @@ def init(
         bool, typer.Option("--with-tests", help="Look in folders of tests too.")
     ] = False,
     python: Annotated[
-        str | None, typer.Option("--python", help="The interpreter with the agents' packages.")
+        str | None,
+        typer.Option("--python", metavar="PATH", help="The interpreter with the agents' packages."),
     ] = None,
     env: Annotated[
         list[str] | None,
@@ -161,7 +165,7 @@ def gate(
 
 @app.command()
 def replay(
-    out: Annotated[Path, typer.Option("--out", help="Where to write the intents.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the intents.")],
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,
     candidate: Candidate = None,
@@ -239,7 +243,7 @@ def worker(
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,
     store: StoreUrl = None,
-    at_once: Annotated[int, typer.Option("--at-once", help="Messages at a time.")] = 1,
+    at_once: Annotated[int, typer.Option("--at-once", metavar="N", help="Messages at a time.")] = 1,
 ) -> None:
     """Run an agent's steps as Pub/Sub brings them."""
     from backstop.cli.working import worker as run
@@ -256,7 +260,8 @@ def doctor(
     agent: AgentName = None,
     config: MaybeConfigFile = None,
     python: Annotated[
-        str | None, typer.Option("--python", help="The interpreter with the agent's packages.")
+        str | None,
+        typer.Option("--python", metavar="PATH", help="The interpreter with the agent's packages."),
     ] = None,
     env: Annotated[
         list[str] | None,
@@ -267,7 +272,9 @@ def doctor(
         str | None,
         typer.Option("--live", metavar="URL|DIR", help="Ask a server, or a folder, for the guard."),
     ] = None,
-    name: Annotated[str | None, typer.Option("--app", help="Only this app of the server.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--app", metavar="NAME", help="Only this app of the server.")
+    ] = None,
 ) -> None:
     """Name what passes interception; prove the guard is loaded."""
     from backstop.cli import doctor as run
@@ -312,8 +319,12 @@ def resolve(
         bool, typer.Option("--failed", help="It did not happen, and shall not.")
     ] = False,
     retry: Annotated[bool, typer.Option("--retry", help="It did not happen, and shall.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")] = "",
-    by: Annotated[str | None, typer.Option("--by", help="Who says so; else your user.")] = None,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="WHY", help="Why; kept in the ledger.")
+    ] = "",
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="WHO", help="Who says so; else your user.")
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Retry although it may still be going on.")
     ] = False,
@@ -339,7 +350,9 @@ def trust(
     taken_back: Annotated[
         bool, typer.Option("--taken-back", help="It was taken back by hand.")
     ] = False,
-    by: Annotated[str | None, typer.Option("--by", help="Who says so; else your user.")] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="WHO", help="Who says so; else your user.")
+    ] = None,
     store: StoreUrl = None,
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,
@@ -354,12 +367,16 @@ def trust(
 
 @canon.command()
 def key(
-    tool: Annotated[str, typer.Option("--tool", help="The tool's name.")],
+    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="The tool's name.")],
     args: Annotated[str, typer.Option("--args", metavar="JSON", help="Its arguments.")],
     config: MaybeConfigFile = None,
     agent: AgentName = None,
-    run: Annotated[str, typer.Option("--run", help="The run that scopes the key.")] = "",
-    step: Annotated[str, typer.Option("--step", help="The step that scopes the key.")] = "",
+    run: Annotated[
+        str, typer.Option("--run", metavar="RUN", help="The run that scopes the key.")
+    ] = "",
+    step: Annotated[
+        str, typer.Option("--step", metavar="STEP", help="The step that scopes the key.")
+    ] = "",
 ) -> None:
     """Print the key of a call, or why it has none."""
     from backstop.cli.keys import key as describe

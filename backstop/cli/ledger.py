@@ -41,7 +41,7 @@ def verify(
 @ledger.command()
 def show(
     file: LedgerFile,
-    run: Annotated[str | None, typer.Option("--run", help="Only this run.")] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only this run.")] = None,
     effects: Annotated[bool, typer.Option("--effects", help="Only side effects.")] = False,
 ) -> None:
     """Print a ledger's events, one a line."""
@@ -76,7 +76,7 @@ def seal(
 @ledger.command()
 def pull(
     url: Annotated[str, typer.Argument(metavar="URL", help="The store.")],
-    out: Annotated[Path, typer.Option("--out", help="Where to write the ledger.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the ledger.")],
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="As it was then; else as it is.")
     ] = None,
@@ -115,13 +115,9 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE|URL", help="The record made elsewhere.")],
     kind: Annotated[
         str,
-        typer.Option(
-            "--from",
-            metavar="KIND",
-            help="chat, adk-session, evalset, conformance, anthropic or otlp.",
-        ),
+        typer.Option("--from", metavar="KIND", help="What kind of record it is."),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Where to write the ledger.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the ledger.")],
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,
     where: Annotated[
@@ -129,13 +125,22 @@ def import_(
         typer.Option("--where", metavar="FIELD=VALUE", help="Take only what has this value."),
     ] = None,
     run_field: Annotated[
-        str | None, typer.Option("--run-field", help="The field that names a run.")
+        str | None, typer.Option("--run-field", metavar="FIELD", help="The field that names a run.")
     ] = None,
     at: Annotated[
-        str, typer.Option("--at", help="When each run begins, if the record does not say.")
+        str,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            show_default=False,
+            help="When runs begin that do not say it; else in 1970.",
+        ),
     ] = "1970-01-01T00:00:00Z",
 ) -> None:
-    """Make a ledger of a record made elsewhere."""
+    """Make a ledger of a record made elsewhere.
+
+    KIND is chat, adk-session, evalset, conformance, anthropic or otlp.
+    """
     from backstop.cli.importing import import_ledger as run
 
     typer.echo(

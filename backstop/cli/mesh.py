@@ -31,12 +31,14 @@ mesh = typer.Typer(
 
 ANCHORS: Final = Path("backstop-mesh.yaml")
 AnchorsFile: TypeAlias = Annotated[
-    Path, typer.Option("--anchors", help="Whom the mesh trusts; no store says so.")
+    Path, typer.Option("--anchors", metavar="FILE", help="Whom it trusts.")
 ]
 MaybeLedger: TypeAlias = Annotated[
     Path | None, typer.Argument(metavar="[FILE]", help="A ledger, which is only read.")
 ]
-RunName: TypeAlias = Annotated[str | None, typer.Option("--run", help="Only this run.")]
+RunName: TypeAlias = Annotated[
+    str | None, typer.Option("--run", metavar="RUN", help="Only this run.")
+]
 
 
 def _where(
@@ -116,25 +118,31 @@ def why(  # noqa: PLR0913, PLR0917 - a command's options are its contract
 
 @mesh.command("break")
 def break_trust(  # noqa: PLR0913, PLR0917 - a command's options are its contract
-    reason: Annotated[str, typer.Option("--reason", help="What was found; stays on record.")],
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="WHY", help="What was found; stays on record.")
+    ],
     step: Annotated[
-        list[str] | None, typer.Option("--step", help="This step, and what was made from it.")
+        list[str] | None,
+        typer.Option("--step", metavar="STEP", help="This step, and what was made from it."),
     ] = None,
     source: Annotated[
         str | None,
         typer.Option("--input", metavar="KIND/REF[/DIGEST]", help="All that read this input."),
     ] = None,
     producer: Annotated[
-        str | None, typer.Option("--producer", help="All that this recorder vouched for.")
+        str | None,
+        typer.Option("--producer", metavar="NAME", help="All that this recorder vouched for."),
     ] = None,
     seq: Annotated[
         str | None,
         typer.Option("--seq", metavar="FIRST..LAST", help="Of that, only at these places."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option("--policy", help="All that this rule judged.")
+        str | None, typer.Option("--policy", metavar="NAME", help="All that this rule judged.")
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who says so; else your user.")] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="WHO", help="Who says so; else your user.")
+    ] = None,
     anchors: AnchorsFile = ANCHORS,
     run: RunName = None,
     store: StoreUrl = None,
@@ -177,7 +185,7 @@ def apply(
         typer.Option("--with", metavar="MODULE:NAME", help="Who runs steps again (docs/mesh.md)."),
     ] = None,
     reruns: Annotated[
-        int, typer.Option("--reruns", min=1, help="Most tries of a step on the same inputs.")
+        int, typer.Option("--reruns", metavar="N", min=1, help="Most tries on the same inputs.")
     ] = 3,
     anchors: AnchorsFile = ANCHORS,
     run: RunName = None,

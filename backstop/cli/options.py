@@ -23,13 +23,15 @@ class Format(StrEnum):
     JSON = "json"
 
 
-ConfigFile: TypeAlias = Annotated[Path, typer.Option("--config", help="The configuration.")]
+ConfigFile: TypeAlias = Annotated[
+    Path, typer.Option("--config", metavar="FILE", help="The configuration.")
+]
 MaybeConfigFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--config", help="The configuration; without it, what the files themselves say."),
+    typer.Option("--config", metavar="FILE", help="The configuration; else what the files say."),
 ]
 AgentName: TypeAlias = Annotated[
-    str | None, typer.Option("--agent", help="Which agent of the configuration.")
+    str | None, typer.Option("--agent", metavar="NAME", help="Which agent of the configuration.")
 ]
 StoreUrl: TypeAlias = Annotated[
     str | None,
@@ -38,7 +40,9 @@ StoreUrl: TypeAlias = Annotated[
 FailOn: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--fail-on", help="Kinds that block, with commas: duplicate, mutated, missing, extra."
+        "--fail-on",
+        metavar="KINDS",
+        help="Kinds that block: duplicate,mutated,missing,extra.",
     ),
 ]
 AllowEmpty: TypeAlias = Annotated[
@@ -46,29 +50,38 @@ AllowEmpty: TypeAlias = Annotated[
 ]
 Candidate: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--candidate", help="Agent folder of the new version; else `path` of the config."),
+    typer.Option(
+        "--candidate", metavar="FOLDER", help="The new version's folder; else the config's."
+    ),
 ]
 Base: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--base", help="Checkout, or agent folder, of the version that runs now."),
+    typer.Option("--base", metavar="FOLDER", help="The version that runs now: checkout or folder."),
 ]
 SandboxOption: TypeAlias = Annotated[
-    SandboxKind | None, typer.Option("--sandbox", help="Where the code runs.")
+    SandboxKind | None,
+    typer.Option("--sandbox", metavar="KIND", help="Where code runs: process, docker or none."),
 ]
 RuntimeOption: TypeAlias = Annotated[
     Runtime | None,
-    typer.Option("--runtime", help="Whose containers; none: the process sandbox."),
+    typer.Option(
+        "--runtime", metavar="KIND", help="Whose containers: docker, podman; none: a process."
+    ),
 ]
 CandidatePython: TypeAlias = Annotated[
     str | None,
-    typer.Option("--candidate-python", help="Interpreter with the new version's packages."),
+    typer.Option(
+        "--candidate-python", metavar="PATH", help="Interpreter with the new version's packages."
+    ),
 ]
 BasePython: TypeAlias = Annotated[
     str | None,
-    typer.Option("--base-python", help="Interpreter with the packages of the one that runs now."),
+    typer.Option(
+        "--base-python", metavar="PATH", help="Interpreter with the packages of what runs now."
+    ),
 ]
 ChangedOnly: TypeAlias = Annotated[
-    bool, typer.Option("--changed-only", help="Carry forward agents that the change leaves alone.")
+    bool, typer.Option("--changed-only", help="Carry forward agents that the change passes by.")
 ]
 Repeat: TypeAlias = Annotated[
     int,
@@ -76,46 +89,57 @@ Repeat: TypeAlias = Annotated[
         "--repeat",
         min=1,
         max=MOST_REPEATS,
-        help="Replay so many times, each with another clock and chance.",
+        metavar="N",
+        show_default=False,
+        help="Replays, with other clock and chance.",
     ),
 ]
 CacheDir: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--cache-dir", help="Keep replays here, sealed with BACKSTOP_CACHE_KEY."),
+    typer.Option(
+        "--cache-dir", metavar="FOLDER", help="Keep replays here, sealed by BACKSTOP_CACHE_KEY."
+    ),
 ]
 CassetteFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--cassette", help="Take a live model's answers from here, and keep them here."),
+    typer.Option(
+        "--cassette", metavar="FILE", help="Where a live model's answers are, and are kept."
+    ),
 ]
 Offline: TypeAlias = Annotated[
-    bool, typer.Option("--offline", help="Ask no model: what the cassette lacks stays unknown.")
+    bool, typer.Option("--offline", help="Ask no model: what the cassette lacks is unknown.")
 ]
 Output: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--output", help="Write the report to this file too, in the chosen format."),
+    typer.Option("--output", metavar="FILE", help="Write the report to this file too."),
 ]
 LedgerFile: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FILE", help="A ledger: .jsonl or .jsonl.zst.")
 ]
 RightAgent: TypeAlias = Annotated[
-    str | None, typer.Option("--agent", help="The agent whose ledger it must be.")
+    str | None, typer.Option("--agent", metavar="NAME", help="The agent whose ledger it must be.")
 ]
 OtherFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--out", help="Write here and leave FILE as it is.")
+    Path | None, typer.Option("--out", metavar="FILE", help="Write here and leave FILE as it is.")
 ]
 SignKey: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--key", help="Sign with this private key (PEM); else BACKSTOP_SIGNING_KEY."),
+    typer.Option("--key", metavar="FILE", help="A private key (PEM); else BACKSTOP_SIGNING_KEY."),
 ]
-Epoch: TypeAlias = Annotated[int, typer.Option("--epoch", min=0, help="Epoch of what is signed.")]
+Epoch: TypeAlias = Annotated[
+    int, typer.Option("--epoch", metavar="N", min=0, help="Epoch of what is signed.")
+]
 TrustedKeys: TypeAlias = Annotated[
-    Path | None, typer.Option("--trusted-keys", help="Demand a signature by a key in this file.")
+    Path | None,
+    typer.Option("--trusted-keys", metavar="FILE", help="Demand a signature by one of these keys."),
 ]
 HighWater: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--high-water", help="Demand all that was seen before; kept in this file."),
+    typer.Option("--high-water", metavar="FILE", help="Demand what was seen before; kept here."),
 ]
-ReportFormat: TypeAlias = Annotated[Format, typer.Option("--format", help="Form of the report.")]
+ReportFormat: TypeAlias = Annotated[
+    Format, typer.Option("--format", metavar="text|json", help="Form of the report.")
+]
 
 
 def kinds(text: str) -> frozenset[Kind]:
