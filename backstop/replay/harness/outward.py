@@ -99,6 +99,8 @@ _HARMLESS: Final = frozenset(
 )
 _QUIET: Final = (
     "google.adk.",
+    "google.auth._default.default",
+    "google.auth.default",
     "google.genai.types",
     "google.protobuf",
     "vertexai.init",

@@ -33,6 +33,20 @@ def test_any_other_pair_is_loaded(tmp_path: Path, agent: str, version: str) -> N
     assert loaded.root.name == agent
 
 
+def test_a_framework_too_old_to_be_replayed_is_refused_before_anything_needs_it() -> None:
+    code = (
+        "import google.adk.version\n"
+        "google.adk.version.__version__ = '1.39.1'\n"
+        "from backstop.replay.harness.candidate import Unusable, framework_version\n"
+        "try:\n    framework_version()\nexcept Unusable as error:\n    print(error.slug, error)\n"
+    )
+    said = printed_by(code)
+    assert said.startswith("agent-adk-too-old google-adk 1.39.1 in ")
+    assert "2.11 and later are replayed" in said
+    control = code.replace("1.39.1", "2.10.0") + "print(framework_version())\n"
+    assert printed_by(control) == "2.10.0\n"
+
+
 class Own(Exception):
     """A user's own exception, which wants two arguments."""
 
@@ -89,6 +103,11 @@ def clock_after(prepared: str) -> str:
         "try:\n    clock()\nexcept Unusable as error:\n    print(error.slug, error)\n"
         "print('pytest' in sys.modules)\n"
     )
+    return printed_by(code)
+
+
+def printed_by(code: str) -> str:
+    """What code prints in an interpreter of its own."""
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
     )
