@@ -33,6 +33,7 @@ from backstop.cli.options import (
     SandboxOption,
     StoreUrl,
 )
+from backstop.cli.report import report
 
 app = typer.Typer(
     name="backstop",
@@ -51,6 +52,7 @@ app.add_typer(effects, name="effects")
 app.add_typer(canon, name="canon")
 app.add_typer(baseline, name="baseline")
 app.add_typer(mesh, name="mesh")
+app.add_typer(report, name="report")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001  # the shape of a Typer callback

@@ -22,7 +22,7 @@ from backstop.cli.options import (
     TrustedKeys,
 )
 
-ledger = typer.Typer(help="Verify, show, seal, pull, import and erase.", rich_markup_mode=None)
+ledger = typer.Typer(help="Verify, show, seal, pull, archive, erase.", rich_markup_mode=None)
 
 
 @ledger.command()
@@ -89,6 +89,28 @@ def pull(
     from backstop.cli.stores import place
 
     typer.echo(run(place(store=url, config=config, agent=agent), out=out, at=at, key=key))
+
+
+@ledger.command()
+def archive(
+    source: Annotated[str, typer.Argument(metavar="FILE|URL", help="A ledger, or a store.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="URL", help="parquet:FOLDER, sqlite:///, firestore://, bigquery://"
+        ),
+    ],
+    high_water: Annotated[
+        Path | None,
+        typer.Option("--high-water", help="Keep here how far the archive reaches; demand it."),
+    ] = None,
+    config: ConfigFile = CONFIG_FILE,
+    agent: AgentName = None,
+) -> None:
+    """Keep what is new of a ledger for good."""
+    from backstop.cli.archiving import archive as run
+
+    typer.echo(run(source, to=to, high_water=high_water, config=config, agent=agent))
 
 
 @ledger.command()

@@ -69,11 +69,11 @@ class Walk:
             raise gap(self._name, self.tip.seq + 1, entry.seq)
         if entry.seq != self.tip.seq + 1:
             raise damaged(self._name, entry.seq, "it stands where another was: entries moved")
-        said = self._read(entry)
+        said = _said(entry, self._name)
         if entry != entry_of(said, entry.line, after=self.tip):
             raise damaged(self._name, entry.seq, "it is not as it was archived")
         if self._mark and entry.seq == self._mark.seq and entry.hash != self._mark.hash:
-            raise self._rollback(f"its entry {entry.seq:,} is another than the one seen before")
+            raise _rollback(self._name, f"entry {entry.seq:,} is another than the one seen before")
         self.sealed = None
         match said:
             case Header(agent=agent):
@@ -91,34 +91,20 @@ class Walk:
         Raises `LedgerError`: ``archive-empty``; ``archive-unsealed`` where it does not end in a
         note; ``archive-rollback`` where it reaches less far than was seen before.
         """
-        if self._mark is not None and self._mark.seq > self.tip.seq:
-            raise self._rollback(
-                f"it ends at entry {self.tip.seq:,}, and {self._mark.seq:,} were seen before"
-            )
+        self.reached()
         if self.tip == ORIGIN:
-            raise LedgerError(
-                f"{self._name}: nothing is archived here. Check the place, or fill it with "
-                "`backstop ledger archive`.",
-                slug="archive-empty",
-            )
+            raise _empty(self._name)
         if self.sealed is None:
-            raise LedgerError(
-                f"{self._name}: it ends at entry {self.tip.seq:,}, in the middle of a ledger: the "
-                "archiving was cut off, or its end was. Archive the ledger once more.",
-                slug="archive-unsealed",
-            )
+            raise _unsealed(self._name, self.tip.seq)
+
+    def reached(self) -> None:
+        """Raises `LedgerError` (``archive-rollback``) where less is there than was seen before."""
+        if self._mark is not None and self._mark.seq > self.tip.seq:
+            raise _shorter(self._name, self._mark)
 
     def mark(self) -> ArchiveMark:
         """How far it reaches, to be kept elsewhere."""
         return ArchiveMark(agent=self.agent, seq=self.tip.seq, hash=self.tip.hash)
-
-    def _read(self, entry: Entry) -> Header | Event | Sealed:
-        try:
-            return _LINE.decode(entry.line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise damaged(
-                self._name, entry.seq, f"it is nothing that this Backstop archives ({error})"
-            ) from None
 
     def _of(self, agent: str, entry: Entry) -> None:
         if self.tip != ORIGIN and agent != self.agent:
@@ -128,7 +114,9 @@ class Walk:
                 slug="archive-foreign",
             )
         if self._mark is not None and agent != self._mark.agent:
-            raise self._rollback(f"it is of {agent!r}, and {self._mark.agent!r} was seen before")
+            raise _rollback(
+                self._name, f"it is of {agent!r}, and {self._mark.agent!r} was seen before"
+            )
         self.agent = agent
 
     def _followed(self, event: Event, entry: Entry) -> None:
@@ -151,11 +139,32 @@ class Walk:
             )
         self.sealed = note
 
-    def _rollback(self, what: str) -> LedgerError:
-        return LedgerError(
-            f"{self._name}: {what}. Restore the archive, and find out who changed it.",
-            slug="archive-rollback",
-        )
+
+def ended(last: Entry | None, *, events: int, name: str) -> Sealed:
+    """The note that an archive ends in: `last` is its last entry, `events` how many it holds.
+
+    For an archive that was checked where it lies. Raises `LedgerError`: ``archive-empty``,
+    ``archive-unsealed``, ``archive-damaged``.
+    """
+    if last is None:
+        raise _empty(name)
+    note = _said(last, name)
+    if not isinstance(note, Sealed):
+        raise _unsealed(name, last.seq)
+    if note.events != events:
+        raise damaged(name, last.seq, f"it is a note of {note.events:,} events, not of {events:,}")
+    return note
+
+
+def hold_to_mark(seen: Entry | None, mark: ArchiveMark, *, name: str) -> None:
+    """Hold an archive to its mark: `seen` is its entry of that number, if it has one.
+
+    Raises `LedgerError` (``archive-rollback``).
+    """
+    if seen is None or seen.seq != mark.seq:
+        raise _shorter(name, mark)
+    if seen.hash != mark.hash:
+        raise _rollback(name, f"entry {seen.seq:,} is another than the one seen before")
 
 
 def note_of(walk: Walk, *, digest: str, signature: str | None) -> Sealed:
@@ -203,3 +212,39 @@ def open_mark(data: bytes, *, name: str) -> ArchiveMark:
             slug="mark-damaged",
         )
     return mark
+
+
+def _said(entry: Entry, name: str) -> Header | Event | Sealed:
+    try:
+        return _LINE.decode(entry.line)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise damaged(
+            name, entry.seq, f"it is nothing that this Backstop archives ({error})"
+        ) from None
+
+
+def _empty(name: str) -> LedgerError:
+    return LedgerError(
+        f"{name}: nothing is archived here. Check the place, or fill it with `backstop ledger "
+        "archive`.",
+        slug="archive-empty",
+    )
+
+
+def _unsealed(name: str, seq: int) -> LedgerError:
+    return LedgerError(
+        f"{name}: it ends at entry {seq:,}, in the middle of a ledger: the archiving was cut off, "
+        "or its end was. Archive the ledger once more.",
+        slug="archive-unsealed",
+    )
+
+
+def _shorter(name: str, mark: ArchiveMark) -> LedgerError:
+    return _rollback(name, f"{mark.seq:,} entries were seen before, and it ends sooner")
+
+
+def _rollback(name: str, what: str) -> LedgerError:
+    return LedgerError(
+        f"{name}: {what}. Restore the archive, and find out who changed it.",
+        slug="archive-rollback",
+    )

@@ -43,6 +43,23 @@ class Day(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     avoided: int = 0
 
 
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """What was answered of the ledger of `agent` that lies at `place`.
+
+    `kind` is ``ledger`` for a file, ``store`` or ``archive``. `held` says in a part of a sentence
+    what it was held to before anything was counted, and `open_end` that nobody can tell whether
+    later entries were taken away.
+    """
+
+    place: str
+    kind: str
+    agent: str
+    held: str
+    open_end: bool
+    days: tuple[Day, ...]
+    total: Day
+
+
 FIGURES: Final = Day.__struct_fields__[1:]
 """The names of the figures of a day, in order."""
 

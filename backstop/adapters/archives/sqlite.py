@@ -105,6 +105,17 @@ class SqliteArchive:
             )
 
 
+def is_archive(path: Path) -> bool:
+    """Whether a file is there, and is an archive, of whatever form. Raises `BackstopError`."""
+    if not path.is_file():
+        return False
+    try:
+        with closing(sqlite3.connect(path, timeout=BUSY_S)) as db:
+            return _application(db)[0] == _APPLICATION
+    except sqlite3.Error as error:
+        raise trouble(path, error) from error
+
+
 def _application(db: sqlite3.Connection) -> tuple[int, int, int]:
     """Whose database it is, its form, and how many tables it has."""
     (application,) = db.execute("PRAGMA application_id").fetchone()

@@ -38,7 +38,8 @@ _COLUMNS: Final = frozenset({*_TEXTS, *_NUMBERS})
 class FirestoreArchive:
     """An `Archive` in a collection of a Firestore database, or of its emulator's.
 
-    An operation takes `patience_s` at most, and twelve times that where it reads many entries. Raises as `Database` does.
+    An operation takes `patience_s` at most, and twelve times that where it reads many entries.
+    Raises as `Database` does.
     """
 
     def __init__(
