@@ -41,16 +41,21 @@ _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "SSL_CERT_FILE")
 """Variables of ours that a candidate may see. None of them holds a secret, or a verdict."""
 
 
+def interpreter(python: str) -> str:
+    """The interpreter that is meant, wherever it is started; a link to one stays a link."""
+    return os.path.normpath(Path(python).absolute()) if "/" in python else python
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSandbox:
     """Starts candidates.
 
     `bundle` writes what the harness needs into a folder, and `module` is what `python` then
-    runs; `python` is an interpreter with the candidate's packages. `checkouts` are those that
-    agents lie in, as far as they are known: they bound an agent's project. `environment` is
-    added to the candidate's own small environment. `barred` False installs nothing in the kernel:
-    for tests of ours only. In another `world` than 0 candidates meet another time, chance and
-    order.
+    runs; `python` is an interpreter with the candidate's packages, by its name or its path from
+    here. `checkouts` are those that agents lie in, as far as they are known: they bound an
+    agent's project. `environment` is added to the candidate's own small environment. `barred`
+    False installs nothing in the kernel: for tests of ours only. In another `world` than 0
+    candidates meet another time, chance and order.
     """
 
     bundle: Callable[[Path], None]
@@ -95,7 +100,7 @@ class ProcessSandbox:
         return Conversation(process=process, home=home, limits=self.limits, agent=agent)
 
     def _command(self, agent: Path, scratch: Path) -> list[str]:
-        command = [self.python, "-P", "-s", "-m", self.module]
+        command = [interpreter(self.python), "-P", "-s", "-m", self.module]
         start = project_of(agent, self.checkouts)
         where = {"agent": str(agent.absolute()), "start": str(start), "scratch": str(scratch)}
         command += harness_options(self.limits, **where, world=self.world)

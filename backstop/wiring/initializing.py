@@ -13,12 +13,13 @@ from typing import Final
 
 from backstop.adapters.chat import Selection
 from backstop.adapters.files import write_atomic
+from backstop.adapters.process import interpreter
 from backstop.config import Config, loads
 from backstop.errors import BackstopError, ConfigError, UsageError
 from backstop.reports.proposal import WORKFLOW, config_text, ledger_of
 from backstop.wiring.importing import Imported, Source, import_record
 from backstop.wiring.redacting import redaction_key
-from backstop.wiring.surveying import Search, Surveyed, interpreter, survey
+from backstop.wiring.surveying import Search, Surveyed, survey
 
 CONFIG: Final = "backstop.yaml"
 WORKFLOW_FILE: Final = ".github/workflows/backstop.yml"
@@ -108,9 +109,9 @@ def _as_set_up(search: Search) -> Search:
 
 def _python(search: Search) -> str | None:
     """The interpreter as the configuration names it: from its own folder, if it lies there."""
+    if search.python is None or "/" not in search.python:
+        return search.python
     python = interpreter(search.python)
-    if python is None or "/" not in python:
-        return python
     with contextlib.suppress(ValueError):
         return Path(python).relative_to(os.path.normpath(search.root.absolute())).as_posix()
     return python

@@ -117,13 +117,6 @@ def survey(search: Search) -> Surveyed:
     return Surveyed(agents=_chosen(agents, search.agents), notes=tuple(notes))
 
 
-def interpreter(python: str | None) -> str | None:
-    """The interpreter that is meant, wherever it is started; a link to one stays a link."""
-    if python is None or "/" not in python:
-        return python
-    return os.path.normpath(Path(python).absolute())
-
-
 def _wanted(places: Sequence[Place], wanted: Sequence[str]) -> list[Place]:
     """The places that are wanted by folder, or all of them where one is wanted by name."""
     plain = {one.rstrip("/").removeprefix("./") for one in wanted}
@@ -166,7 +159,7 @@ def _looks(search: Search, places: Sequence[Place]) -> list[_Look]:
     sandbox = ProcessSandbox(
         bundle=write_bundle,
         module=MODULE,
-        python=interpreter(search.python) or sys.executable,
+        python=search.python or sys.executable,
         checkouts=[top_of(search.root, config=DEFAULT_FILE) or search.root],
         limits=replace(search.limits, variables=search.env),
     )

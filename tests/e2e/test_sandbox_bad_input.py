@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +178,13 @@ def test_an_interpreter_that_is_not_there_is_a_clear_error(tmp_path: Path) -> No
     sandbox = ProcessSandbox(bundle=write_bundle, module=MODULE, python=str(tmp_path / "no-python"))
     with pytest.raises(SandboxError, match="cannot start"):
         sandbox.start(AGENTS / "orders")
+
+
+def test_an_interpreter_is_named_by_its_path_from_here() -> None:
+    here = os.path.relpath(sys.executable)
+    sandbox = ProcessSandbox(bundle=write_bundle, module=MODULE, python=here, limits=IN_TIME)
+    with sandbox.start(AGENTS / "orders") as conversation:
+        assert b'"t":"ready"' in (conversation.receive() or b"").replace(b" ", b"")
 
 
 @pytest.mark.usefixtures("secret")
