@@ -56,8 +56,9 @@ class ToolSeen(msgspec.Struct, frozen=True, kw_only=True):
     """A tool of the candidate: JSON schema of its parameters with defaults, and what guards it.
 
     `guarded` says that the guard's wrapper sits on it in production. `code` is a digest of
-    the tool's own code, empty where there is none to read, and `body` where that stands in the
-    candidate's folder, as ``file:qualified name`` (D7). `says` is what an `@effect` declares.
+    the tool's own code, empty where there is none to read, and `body` where that stands, from the
+    candidate's folder, as ``file:qualified name`` (D7); empty for what is installed. `says` is
+    what an `@effect` declares.
     """
 
     agent: str

@@ -169,7 +169,7 @@ def _looks(search: Search, places: Sequence[Place]) -> list[_Look]:
 
 def _look(search: Search, sandbox: Sandbox, place: Place) -> _Look:
     folder = (search.root / place.folder).resolve()
-    sources = read(folder)
+    sources = read(folder, roots=_roots(folder, search.root.resolve()))
     loaded = load(sandbox, folder, line_at=line_at)
     if isinstance(loaded, NotLoaded):
         return _unloaded(place, folder, sources, _lack(loaded, sources, search.env))
@@ -181,6 +181,12 @@ def _look(search: Search, sandbox: Sandbox, place: Place) -> _Look:
         notes=_notes(loaded),
     )
     return _Look(place=place, app=loaded.app, agent=agent)
+
+
+def _roots(folder: Path, top: Path) -> list[Path]:
+    """Where an agent's modules may import from, within the repository: the nearest first."""
+    around = [place for place in folder.parents if place.is_relative_to(top)]
+    return [each for place in around for each in (place, place / "src") if each.is_dir()]
 
 
 def _unlisted(ready: Ready) -> Iterator[str]:

@@ -238,14 +238,24 @@ class _Reading:
 
 
 def parameters_of(function: Function) -> dict[str, Any]:
-    """Schemas of a function's parameters by name, without what the framework hands in."""
+    """Schemas of a function's parameters by name, without what the framework hands in.
+
+    One that may be left out has a default, whatever that is.
+    """
     args = function.args
+    plain = [*args.posonlyargs, *args.args]
+    needed = {one.arg for one in plain[: len(plain) - len(args.defaults)]}
+    needed |= {
+        one.arg
+        for one, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
+        if default is None
+    }
     found: dict[str, Any] = {}
-    for one in (*args.posonlyargs, *args.args, *args.kwonlyargs):
+    for one in (*plain, *args.kwonlyargs):
         told = "" if one.annotation is None else ast.unparse(one.annotation).strip("'\"")
         if one.arg in {"self", "cls", "tool_context"} or told.rpartition(".")[2] in _SESSION:
             continue
-        found[one.arg] = _schema(told)
+        found[one.arg] = _schema(told) | ({} if one.arg in needed else {"default": None})
     return found
 
 

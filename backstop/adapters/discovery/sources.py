@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 from backstop.adapters.discovery.walking import parsed
 
 _FILES: Final = 2_000
+_ELSEWHERE: Final = 500
 _LEFT_OUT: Final = frozenset({"node_modules", "site-packages", "venv", "env", "__pycache__"})
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
@@ -81,7 +83,7 @@ def nearest(found: Sequence[Placed], user: Module) -> Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """All modules of an agent's folder, and their functions and classes by name."""
+    """All modules of an agent's, and their functions and classes by name."""
 
     modules: tuple[Module, ...]
     functions: Mapping[str, tuple[Defined, ...]] = field(default_factory=dict)
@@ -172,20 +174,18 @@ def _is_module(path: str, stem: str) -> bool:
     return not stem or own == stem or own.endswith(f"/{stem}") or stem.endswith(f"/{own}")
 
 
-def read(folder: Path) -> Sources:
-    """Parse every source file below `folder`; what is no Python is left out."""
-    modules: list[Module] = []
+def read(folder: Path, *, roots: Sequence[Path] = ()) -> Sources:
+    """Parse every source file below `folder`, and those that they import from `roots`.
+
+    What is no Python is left out. Paths of what lies elsewhere begin with ``../``.
+    """
+    here = folder.resolve()
+    modules = [one for path in _files(here) if (one := _module(here, path)) is not None]
+    modules += _elsewhere(modules, here, [root.resolve() for root in roots])
     functions: dict[str, list[Defined]] = {}
     classes: dict[str, list[tuple[Module, ast.ClassDef]]] = {}
-    for path in _files(folder):
-        tree = parsed(folder / path)
-        if tree is None:
-            continue
-        module = Module(
-            path=path, tree=tree, imports=dict(_imports(tree)), assigned=dict(_assigned(tree))
-        )
-        modules.append(module)
-        for qualified, node in _definitions(tree, ""):
+    for module in modules:
+        for qualified, node in _definitions(module.tree, ""):
             if isinstance(node, ast.ClassDef):
                 classes.setdefault(node.name, []).append((module, node))
             else:
@@ -196,6 +196,57 @@ def read(folder: Path) -> Sources:
         functions={name: tuple(found) for name, found in functions.items()},
         classes={name: tuple(found) for name, found in classes.items()},
     )
+
+
+def _module(folder: Path, path: str) -> Module | None:
+    tree = parsed(folder / path)
+    if tree is None:
+        return None
+    imports, assigned = dict(_imports(tree)), dict(_assigned(tree))
+    return Module(path=path, tree=tree, imports=imports, assigned=assigned)
+
+
+def _elsewhere(within: Sequence[Module], folder: Path, roots: Sequence[Path]) -> list[Module]:
+    """The modules outside of `folder` that those in it import, and what these import."""
+    found: dict[str, Module] = {}
+    waiting = list(within)
+    while waiting and len(found) < _ELSEWHERE:
+        for file in _imported(waiting.pop(0), folder, roots):
+            path = os.path.relpath(file, folder).replace(os.sep, "/")
+            if path not in found and (module := _module(folder, path)) is not None:
+                found[path] = module
+                waiting.append(module)
+    return list(found.values())
+
+
+def _imported(module: Module, folder: Path, roots: Sequence[Path]) -> Iterator[Path]:
+    """The files outside of `folder`, and below one of `roots`, that a module may import."""
+    for dotted in dict.fromkeys(module.imports.values()):
+        name = dotted.lstrip(".")
+        above = len(dotted) - len(name)
+        package = (folder / module.path).parent
+        places = roots if above == 0 else [(package, *package.parents)[above - 1]] if roots else ()
+        stem = name.replace(".", "/")
+        for place in places:
+            file = next(filter(Path.is_file, _candidates(place, stem)), None)
+            if file is not None:
+                real = file.resolve()
+                if _is_own(real, roots) and not real.is_relative_to(folder):
+                    yield real
+                break
+
+
+def _candidates(place: Path, stem: str) -> Iterator[Path]:
+    """Where a module, or one that holds something of that name, may lie."""
+    for one in (stem, stem.rpartition("/")[0]):
+        if one:
+            yield place / f"{one}.py"
+            yield place / one / "__init__.py"
+
+
+def _is_own(file: Path, roots: Sequence[Path]) -> bool:
+    below = any(file.is_relative_to(root) for root in roots)
+    return below and _LEFT_OUT.isdisjoint(file.parts) and "dist-packages" not in file.parts
 
 
 def _files(folder: Path) -> list[str]:

@@ -71,7 +71,7 @@ class Sources:
             if not isinstance(file, str) or not file.endswith(".py"):
                 continue
             inside = Path(file).resolve().is_relative_to(self.folder)
-            theirs = before is not None and name not in before and not _installed(name, file)
+            theirs = before is not None and name not in before and not is_installed(name, file)
             if inside or theirs:
                 self.modules.setdefault(str(Path(file).resolve()), module)
         self._names = {module.__name__ for module in self.modules.values()}
@@ -235,7 +235,8 @@ def _says(source: bytes) -> bytes:
         return source
 
 
-def _installed(name: str, file: str) -> bool:
+def is_installed(name: str, file: str) -> bool:
+    """Is the module `name` in `file` a package's, the framework's or ours, not the candidate's?"""
     real = str(Path(file).resolve())
     roots = {sys.prefix, sys.base_prefix, sys.exec_prefix}
     ours = (__package__ or "").partition(".")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from ...adk.code import body_of, setup_digest, tool_code
 from ...adk.schema import schema_of
 from ...adk.toolsets import Toolset, toolsets_of
+from .source import is_installed
 
 Found = dict[str, Any]
 
@@ -144,11 +146,14 @@ def _says(tool: Any) -> Found | None:
 
 
 def _body(tool: Any, folder: Path) -> str:
-    """Where a tool's own code stands, if it stands in the candidate's folder."""
+    """Where a tool's own code stands, from the candidate's folder, unless it is installed."""
     code = getattr(body_of(tool), "__code__", None)
-    if code is None or not _lies_in(Path(code.co_filename), folder):
+    if code is None or not code.co_filename.endswith(".py"):
         return ""
-    return f"{Path(code.co_filename).resolve().relative_to(folder).as_posix()}:{code.co_qualname}"
+    file = Path(code.co_filename).resolve()
+    if not file.is_relative_to(folder) and is_installed("", str(file)):
+        return ""
+    return f"{os.path.relpath(file, folder).replace(os.sep, '/')}:{code.co_qualname}"
 
 
 def _children(node: Any) -> Iterator[Any]:

@@ -132,7 +132,10 @@ def test_tools_are_found_through_names_lists_and_wrappers(tmp_path: Path) -> Non
         "list_of",
     ]
     by_name = {tool.name: tool for tool in found.tools}
-    assert by_name["one"].parameters == {"a": {"type": "integer"}, "b": {"type": "string"}}
+    assert by_name["one"].parameters == {
+        "a": {"type": "integer"},
+        "b": {"type": "string", "default": None},
+    }
     assert by_name["two"].parameters == {
         "names": {"type": "array", "items": {"type": "string"}},
         "at": {"type": "number"},
@@ -142,6 +145,65 @@ def test_tools_are_found_through_names_lists_and_wrappers(tmp_path: Path) -> Non
     }
     assert by_name["google_search"].origin == "google.adk.tools.google_search"
     assert by_name["shelf"].parameters is None
+
+
+def test_what_an_agent_imports_from_elsewhere_in_its_repository_is_read_too(
+    tmp_path: Path,
+) -> None:
+    lay(
+        tmp_path,
+        {
+            "svc/pyproject.toml": "",
+            "svc/desk/agent.py": """\
+                import json, os.path
+                from shared.tools import get_order, missing
+                from ..beside import get_bill
+                from lib import get_stock
+                root_agent = LlmAgent(tools=[get_order, get_bill, get_stock])
+                """,
+            "svc/shared/__init__.py": "",
+            "svc/shared/tools.py": "from shared import deep\ndef get_order(a): deep.ask(a)\n",
+            "svc/shared/deep.py": "import requests\ndef ask(a): return requests.get(a)\n",
+            "svc/shared/other.py": "root_agent = LlmAgent(tools=[never])\n",
+            "svc/beside.py": "def get_bill(*, a=1): return a\n",
+            "src/lib/__init__.py": "def get_stock(): return {}\n",
+            "svc/desk/.venv/lib/site-packages/requests.py": "def get(a): ...\n",
+        },
+    )
+    folder = tmp_path / "svc/desk"
+    roots = [tmp_path / "svc", tmp_path, tmp_path / "src"]
+    sources = read(folder, roots=roots)
+    assert [one.path for one in sources.modules] == [
+        "agent.py",
+        "../shared/tools.py",
+        "../beside.py",
+        "../../src/lib/__init__.py",
+        "../shared/deep.py",
+    ]
+    found = {one.name: one for one in read_tools(folder, sources).tools}
+    assert {name: one.function is not None for name, one in found.items()} == {
+        "get_order": True,
+        "get_bill": True,
+        "get_stock": True,
+    }
+    assert found["get_bill"].parameters == {"a": {"default": None}}
+    assert sources.at("../shared/tools.py:get_order") is not None
+    [alone] = read(folder).modules
+    assert alone.path == "agent.py"
+
+
+def test_nothing_outside_of_the_repository_is_read(tmp_path: Path) -> None:
+    lay(
+        tmp_path,
+        {
+            "out.py": "def get_x(): ...\n",
+            "repo/desk/agent.py": "from ...out import get_x\nfrom linked import get_x\n",
+            "repo/venv/lib/python3.11/site-packages/linked.py": "",
+        },
+    )
+    (tmp_path / "repo/linked.py").symlink_to(tmp_path / "out.py")
+    found = read(tmp_path / "repo/desk", roots=[tmp_path / "repo"])
+    assert [one.path for one in found.modules] == ["agent.py"]
 
 
 def test_names_that_go_in_circles_come_to_an_end(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.plugins import BasePlugin
+from google.adk.tools import google_search
 
 from backstop.core.declaration import Declaration, Scope
 from backstop.guard.claims.capability import keyed
@@ -41,6 +43,18 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     sys.modules[module.__name__] = module
     yield tmp_path.resolve()
     del sys.modules[module.__name__]
+
+
+def test_where_a_tools_code_stands_is_told_but_for_what_is_installed(folder: Path) -> None:
+    here = Path(__file__).resolve()
+
+    def bodies(of: Path) -> dict[str, str]:
+        agent = LlmAgent(name="desk", tools=[pay, json.dumps, google_search])
+        seen = Survey(root=agent, plugins=[], folder=of).tools
+        return {tool["tool"]: tool["body"] for tool in seen}
+
+    assert bodies(here.parent) == {"pay": f"{here.name}:pay", "dumps": "", "google_search": ""}
+    assert bodies(here.parent / "within")["pay"] == f"../{here.name}:pay"
 
 
 @pytest.mark.parametrize(("plugins", "guarded"), [([Guard("guard")], True), ([], False)])
