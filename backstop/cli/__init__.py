@@ -11,8 +11,9 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import NoReturn, cast
+from typing import Any, NoReturn
 
+from backstop.cli import usage
 from backstop.cli.faults import Interrupted, OutputClosed
 from backstop.cli.streams import silence
 from backstop.errors import BackstopError, UsageError
@@ -42,12 +43,18 @@ def _occupy_closed_streams() -> None:
     sys.stderr = sys.stderr or open(2, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
 
 
-def _invoke(arguments: Sequence[str]) -> int:
+def _root() -> Any:  # noqa: ANN401 - Typer's own class, which lives elsewhere in each release
     import typer
 
     from backstop.cli.app import app
 
-    command = typer.main.get_command(app)
+    return typer.main.get_command(app)
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    import typer
+
+    command = _root()
     try:
         # Not through `main`: there a closed pipe would exit with 1, which means BLOCK.
         with command.make_context("backstop", list(arguments)) as context:
@@ -76,7 +83,7 @@ def run(
     except Exception as error:  # noqa: BLE001  # whatever it is becomes one line, never a traceback
         if debug:
             traceback.print_exc()
-        told = _told(error)
+        told = _told(error, arguments)
     except KeyboardInterrupt:
         told = Interrupted("stopped by Ctrl-C; nothing was decided: run it again")
     try:
@@ -92,17 +99,12 @@ def run(
     return told.exit_code
 
 
-def _told(error: Exception) -> BackstopError:
+def _told(error: Exception, arguments: Sequence[str]) -> BackstopError:
     """Any exception as one of ours."""
     if isinstance(error, BrokenPipeError) or (
         isinstance(error, OSError) and error.errno == errno.EBADF
     ):
         return OutputClosed("the output was closed before all was written; nothing is decided")
-    if callable(getattr(error, "format_message", None)):
-        # Typer's own usage errors; where their class lives differs between its releases.
-        told = cast("Callable[[], str]", error.format_message)()  # type: ignore[attr-defined]
-        context = getattr(error, "ctx", None)
-        path = "backstop" if context is None else context.command_path
-        message = told.replace("Value error, ", "")
-        return UsageError(f"{message.rstrip('.')}; see `{path} --help`")
+    if (said := usage.told(error, arguments, _root)) is not None:
+        return UsageError(said)
     return as_ours(error)

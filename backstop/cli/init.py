@@ -14,7 +14,7 @@ from backstop.cli.options import pairs
 from backstop.errors import UsageError
 from backstop.reports.escape import brief, plain
 from backstop.reports.proposal import ledger_of, table, wrapped
-from backstop.wiring.importing import Imported
+from backstop.wiring.importing import IMPORTERS, Imported
 from backstop.wiring.initializing import Plan, Record, plan, write
 from backstop.wiring.surveying import Search
 
@@ -73,7 +73,15 @@ def _variables(env: list[str]) -> dict[str, str]:
 
 
 def _record(told: tuple[str, str]) -> Record:
-    return Record(kind=told[0], place=told[1])
+    kind, place = told
+    if kind not in IMPORTERS:
+        raise UsageError(
+            f"--import: {kind!r} cannot be imported; this version knows: {', '.join(IMPORTERS)}"
+        )
+    if place.startswith("--"):
+        # The next option is no file: it would be lost, and --diff with it.
+        raise UsageError(f"--import: {kind} is given, and {place} is no FILE|URL; name it")
+    return Record(kind=kind, place=place)
 
 
 def _asks(*, yes: bool) -> bool:
@@ -101,12 +109,23 @@ def _count(number: int, noun: str) -> str:
 
 def _imported(found: Plan, summary: Imported) -> Iterator[str]:
     [name] = found.config.agents
-    gaps = summary.header.gaps or []
-    untold = f"; incomplete: {brief('; '.join(gaps), _GAPS)}" if gaps else ""
+    untold = incomplete(summary.header.gaps or [])
     yield from wrapped(
         f"wrote {ledger_of(name)}: {_count(summary.runs, 'run')}, "
         f"{_count(summary.events, 'event')}, {_count(summary.effects, 'effect')}{untold}"
     )
+
+
+def incomplete(gaps: Sequence[str]) -> str:
+    """What is said of what a record could not tell: gaps that are whole, as many as fit."""
+    shown: list[str] = []
+    for gap in gaps:
+        if shown and len("; ".join([*shown, gap])) > _GAPS:
+            break
+        shown.append(brief(gap, _GAPS))
+    more = len(gaps) - len(shown)
+    told = "; ".join([*shown, *([f"and {more} more"] if more else [])])
+    return f"; incomplete: {told}" if told else ""
 
 
 def _next(found: Plan, *, has_record: bool) -> Iterator[str]:
