@@ -37,7 +37,8 @@ class Answer(
 
     `request` is the digest of all that was asked, `nth` how often the same was asked before in
     this `repeat` of the run, which are counted from 1. `response` is in the framework's form.
-    `calls` and the tokens are what it cost, whether it was of use or not.
+    `calls` and the tokens are what it cost, whether it was of use or not, with all that failures
+    in its place cost before it.
     """
 
     agent: str

@@ -64,10 +64,16 @@ class Broker:
         return self._asked
 
     @property
+    def used(self) -> list[Answer]:
+        """The answers so far, and the failures, wherever they came from."""
+        with self._lock:
+            return list(self._used.values())
+
+    @property
     def use(self) -> LiveUse:
         """How the model took part so far, and what its answers have cost."""
+        used = self.used
         with self._lock:
-            used = list(self._used.values())
             unusual = tuple(sorted(self._unusual))
         spent = reduce(add, (answer.spend for answer in used), Spend())
         return LiveUse(
@@ -113,6 +119,9 @@ class Broker:
             if self._model is None or self._stopped:
                 why = _INTERRUPTED if self._stopped else self._unasked
                 return msgspec.structs.replace(blank, why=why)
+            # A failure that was kept is asked anew; what it cost stays on the account.
+            if (failed := self._kept.get(blank.place)) is not None:
+                blank = _costing(blank, failed.spend)
             room = self._budget.reserve(size=len(request.body), answer=request.answer)
             if isinstance(room, str):
                 return self._note(msgspec.structs.replace(blank, why=room))
@@ -160,13 +169,16 @@ class Broker:
             blank,
             response=msgspec.Raw(response),
             why=why,
-            calls=1,
-            tokens_in=said.tokens_in,
-            tokens_out=said.tokens_out,
         )
-        return self._note(answer)
+        return self._note(_costing(answer, blank.spend + taken))
 
     def _note(self, answer: Answer) -> Answer:
         self._used[answer.place] = answer
         self._keep(answer)
         return answer
+
+
+def _costing(answer: Answer, spent: Spend) -> Answer:
+    return msgspec.structs.replace(
+        answer, calls=spent.calls, tokens_in=spent.tokens_in, tokens_out=spent.tokens_out
+    )

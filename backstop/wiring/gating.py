@@ -199,7 +199,10 @@ class _Sitting:
         self._watch.lap("verdict")
         # Other worlds may have asked more than the first replay.
         live = self._models.of(job, ledger)
-        return verdict if live is None else replace(verdict, live=live.use)
+        if live is None:
+            return verdict
+        notes = (*verdict.notes, *self._models.notes(job))
+        return replace(verdict, live=live.use, notes=notes)
 
     def _replayed(self, job: Job, ledger: Ledger, *, world: int) -> Replays:
         live = self._models.of(job, ledger)
@@ -252,8 +255,8 @@ def _lacking(request: ReplayRequest, job: Job) -> Lacking:
 
 
 def _withheld(request: GateRequest) -> list[Path]:
-    """What no candidate may see: old entries tell what is in the ledger."""
-    return [] if request.cache_dir is None else [request.cache_dir]
+    """What no candidate may see: old entries tell what is in the ledger, answers what comes."""
+    return [one for one in (request.cache_dir, request.replay.cassette) if one is not None]
 
 
 def _shelf(request: GateRequest) -> Shelf | None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 from backstop.adapters.cassette import Cassette
+from backstop.adapters.files import read_bytes
 from backstop.adapters.gemini import GeminiBroker, missing_key
 from backstop.config import Live
+from backstop.core.cassette import CassetteFault, digest_of, read
 from backstop.core.ledgerfile import Ledger
 from backstop.gate.request import ReplayRequest
 from backstop.replay.broker import Broker
+from backstop.wiring.checkouts import inside
 from backstop.wiring.jobs import Job
 
 _OFFLINE: Final = "the cassette has no answer to this request, and no model was to be asked"
@@ -26,7 +30,7 @@ class Models:
         self._offline = request.offline
         self._environ = environ
         self._cassette = Cassette.at(request.cassette, is_read_only=request.offline)
-        self._is_kept = request.cassette is not None
+        self._path = request.cassette
         self._open: list[GeminiBroker] = []
         self._brokers: dict[str, Broker] = {}
 
@@ -60,9 +64,31 @@ class Models:
             for name, broker in sorted(self._brokers.items())
             if broker.use.calls
         ]
-        if self._is_kept and not self._brokers:
+        if self._path is not None and not self._brokers:
             found.append("--cassette: no agent's model may be asked (`model.live`): not used")
         return found
+
+    def notes(self, job: Job) -> tuple[str, ...]:
+        """What a verdict says of answers in the checkout that is judged beside a base (D1).
+
+        It says so as well where they were asked for just now: what is told from a cassette is
+        told as it was the first time.
+        """
+        broker, (top, base) = self._brokers.get(job.agent.name), job.tops
+        if broker is None or self._path is None or top is None or job.base_config is None:
+            return ()
+        place = inside(self._path, top)
+        given = [answer for answer in broker.used if not answer.why]
+        theirs = _answers_at(None if base is None or place is None else base / place)
+        own = sum(digest_of([answer]) not in theirs for answer in given)
+        if place is None or not own:
+            return ()
+        told = (
+            f"{own:,} of the {len(given):,} answers of its live model are kept in {place}, in the "
+            "checkout that is judged, and not in the base's: whoever wrote the change may have "
+            "written them; keep them outside of it"
+        )
+        return (told,)
 
     def _asking(self, live: Live) -> GeminiBroker:
         broker = GeminiBroker(
@@ -82,6 +108,16 @@ class Models:
         finally:
             for broker in self._open:
                 broker.close()
+
+
+def _answers_at(path: Path | None) -> frozenset[str]:
+    """Digests of the answers on a cassette, each by itself; none where there is no cassette."""
+    if path is None or not path.is_file():
+        return frozenset()
+    with suppress(CassetteFault):
+        recorded = read(read_bytes(path), name=str(path))
+        return frozenset(digest_of([answer]) for answer in recorded.answers)
+    return frozenset()
 
 
 @contextmanager

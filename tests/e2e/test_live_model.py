@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,30 @@ def test_the_cassette_gives_the_same_verdict_without_a_model_or_a_key(tmp_path: 
         "clerk: its model was asked 0 times, 5 answered calls are behind the verdict",
     )
     assert KEY not in case.cassette.read_text()
+
+
+def test_d1_a_cassette_in_the_checkout_that_is_judged_is_told_as_its_authors_word(
+    tmp_path: Path,
+) -> None:
+    """D1: a new one too, so that the same answers give the same verdict; the base's is not."""
+    with gemini(as_recorded) as served:
+        made = change(tmp_path, served.url)
+        outside = made.verdict(cassette=True, based=True)
+        case = replace(made, cassette=made.head / "answers.jsonl")
+        before = case.judged(cassette=True, based=True)
+    again = case.judged(cassette=True, based=True, offline=True, environ={})
+    (found,) = again.verdict.agents
+    assert outside.notes == ()
+    (told,) = found.notes
+    assert told.startswith("5 of the 5 answers of its live model are kept in answers.jsonl, in the")
+    assert "and not in the base's: whoever wrote the change may have written them" in told
+    assert digest(again) == digest(before)
+    shutil.copy(case.cassette, case.base)
+    assert case.verdict(cassette=True, based=True, offline=True).notes == ()
+    (case.base / "answers.jsonl").write_text("none")
+    assert case.verdict(cassette=True, based=True, offline=True).notes == found.notes
+    alone = case.verdict(cassette=True, offline=True)
+    assert not any("answers.jsonl" in note for note in alone.notes)
 
 
 def test_a_request_that_the_cassette_lacks_is_no_pass_offline_and_is_asked_else(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from backstop.core.canon import canonical
-from backstop.core.cassette import Answer
+from backstop.core.cassette import Answer, Place
 from backstop.core.spending import Limits
 from backstop.errors import WireError
 from backstop.ports import ModelRequest, ModelSaid, ModelSilent
@@ -68,6 +68,31 @@ def test_a_kept_failure_is_asked_anew_where_somebody_can_be_asked() -> None:
     assert asked(offline).why == "busy"
     assert asked(offline, nth=1).why == "offline"
     assert asked(Broker("clerk", Limits(), Model(), kept=kept)).why == ""
+
+
+def test_what_a_failure_has_cost_stays_on_the_account_when_it_is_asked_anew() -> None:
+    """However often it fails, and also where there is no room left to ask."""
+    kept: dict[Place, Answer] = {}
+
+    def broker(model: Model, calls: int = 9) -> Broker:
+        def keep(answer: Answer) -> None:
+            kept[answer.place] = answer
+
+        known = list(kept.values())
+        return Broker("clerk", Limits(calls=calls), model, kept=known, keep=keep)
+
+    busy = Model(lambda _: ModelSilent(why="busy", tokens_in=3))
+    for _ in range(2):
+        asked(broker(busy))
+    full = broker(Model(), calls=2)
+    assert asked(full).why == "the budget of 2 model calls is used up"
+    last = broker(Model())
+    assert asked(last).why == ""
+    assert (last.use.calls, last.use.tokens_in, last.use.tokens_out) == (3, 16, 5)
+    again = broker(Model(), calls=3)
+    assert asked(again).why == ""
+    assert asked(again, nth=1).why == "the budget of 3 model calls is used up"
+    assert again.use.calls == 3
 
 
 def test_what_a_cassette_has_cost_counts_against_the_budget() -> None:
