@@ -16,6 +16,7 @@ import requests
 from google.auth.credentials import AnonymousCredentials, Credentials
 from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
 from google.auth.transport.requests import AuthorizedSession
+from urllib3.exceptions import HTTPError
 
 from backstop.errors import BackstopError
 
@@ -91,7 +92,7 @@ class Wire:
                 allow_redirects=False,
             ) as response:
                 return Reply(status=response.status_code, body=self._read(response, until))
-        except (requests.RequestException, TransportError) as error:
+        except (requests.RequestException, HTTPError, TransportError) as error:
             raise Unanswered(_line(error)) from None
         except GoogleAuthError as error:
             raise self._denied(error) from None
@@ -101,7 +102,10 @@ class Wire:
 
     def _connected(self) -> requests.Session:
         if self._session is None:
-            made: requests.Session = AuthorizedSession(self._account())  # type: ignore[no-untyped-call]
+            # A token is renewed before it ends; one that is not let in is not asked for again.
+            made: requests.Session = AuthorizedSession(  # type: ignore[no-untyped-call]
+                self._account(), refresh_status_codes=()
+            )
             self._session = made
         return self._session
 
@@ -116,7 +120,8 @@ class Wire:
 
     def _read(self, response: requests.Response, until: float) -> bytes:
         kept = bytearray()
-        for chunk in response.iter_content(_CHUNK):
+        # What has come so far, each time: who waits for a whole piece waits without end.
+        while chunk := response.raw.read1(_CHUNK, decode_content=True):
             kept += chunk
             if len(kept) > _MOST:
                 raise BackstopError(
