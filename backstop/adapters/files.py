@@ -159,7 +159,7 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
     try:
         _write_beside(beside, target, pieces)
         beside.replace(target)
-        _sync_directory(target.parent)
+        _sync(target.parent)
     except BaseException as exc:
         # Also when interrupted: nothing half-written stays behind.
         with contextlib.suppress(OSError):
@@ -167,6 +167,21 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
         if isinstance(exc, OSError):
             raise _unwritable(path, exc) from None
         raise
+
+
+def sync_files(paths: Iterable[Path]) -> None:
+    """See to it that these files, as they stand, outlive a power failure.
+
+    One that is gone meanwhile is passed over. Raises `BackstopError` (file-unwritable).
+    """
+    files = list(paths)
+    for path in (*files, *{file.parent: None for file in files}):
+        try:
+            _sync(path)
+        except FileNotFoundError:
+            continue
+        except OSError as exc:
+            raise _unwritable(path, exc) from None
 
 
 def check_writable(path: Path) -> None:
@@ -218,8 +233,8 @@ def _write_beside(beside: Path, target: Path, pieces: Iterable[bytes]) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_directory(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

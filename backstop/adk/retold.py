@@ -1,13 +1,13 @@
 """Contents that a request tells again: recognised at a fraction of the cost of digesting them.
 
-A request repeats the conversation, each time in fresh copies that share what they hold: the
-very text, the very arguments. Text cannot change; arguments can, in place, so they must also
-still equal the copy that was taken of them. Whatever is not recognised is digested.
+A request repeats the conversation, each time in fresh copies that share the very texts. Text
+cannot change; arguments may be copied, and change in place, so they must still be spelled as they
+were. Whatever is not recognised is digested.
 """
 
 from __future__ import annotations
 
-from copy import deepcopy
+import marshal
 from operator import countOf
 from typing import Any, Final, NamedTuple
 
@@ -24,59 +24,51 @@ class Told(NamedTuple):
     field: str
     held: Any
     name: str | None = None
-    copy: Any = None
 
 
 def told(content: Any, digest: str) -> Told | None:
     """What to recognise `content` by; None if it is to be digested every time."""
-    part = _alone(content)
-    if part is None:
+    parts = content.parts
+    if parts is None or len(parts) != 1:
         return None
+    part = parts[0].__dict__
     if part["text"] is not None:
-        return Told(digest, content.role, "text", part["text"])
+        found = Told(digest, content.role, "text", part["text"])
+        return found if is_told_again(found, content) else None
     for field, member in _CALLS.items():
         if (said := part[field]) is None:
             continue
         payload = getattr(said, member)
-        if type(payload) is not dict or said.name is None or not _is_told_apart(payload):
+        if type(payload) is not dict or said.name is None or (held := _held(payload)) is None:
             return None
-        found = Told(digest, content.role, field, payload, said.name, deepcopy(payload))
+        found = Told(digest, content.role, field, held, said.name)
         return found if is_told_again(found, content) else None
     return None
 
 
 def is_told_again(known: Told, content: Any) -> bool:
     """Whether `content` says what `known` did, ids and thought signatures apart."""
-    part = _alone(content)
-    if part is None or content.role != known.role:
+    parts = content.parts
+    if parts is None or len(parts) != 1 or content.role != known.role:
+        return False
+    part = parts[0].__dict__
+    others = len(part) - countOf(part.values(), None) - 1
+    if others and (others > 1 or part.get("thought_signature") is None):
         return False
     field = known.field
     said = part[field]
     if field == "text" or said is None:
         return said is known.held
     rest = said.__dict__
-    payload = rest[_CALLS[field]]
-    if payload is not known.held or rest["name"] != known.name or payload != known.copy:
+    if rest["name"] != known.name or _held(rest[_CALLS[field]]) != known.held:
         return False
     # Anything else that is said there, such as the parts of a response, is not looked into.
     return countOf(rest.values(), None) == len(rest) - _MEMBERS + (rest["id"] is None)
 
 
-def _alone(content: Any) -> dict[str, Any] | None:
-    """The members of a content's only part, if that says one thing; its signature apart."""
-    parts = content.parts
-    if parts is None or len(parts) != 1:
+def _held(payload: Any) -> bytes | None:
+    """What it holds: its values of plain types, in their order, each with its type."""
+    try:
+        return marshal.dumps(payload, 2)
+    except ValueError:  # a Decimal, a model, an enum: marshal knows only the plain types
         return None
-    part: dict[str, Any] = parts[0].__dict__
-    said = len(part) - countOf(part.values(), None)
-    return part if said - (part.get("thought_signature") is not None) == 1 else None
-
-
-def _is_told_apart(value: object) -> bool:
-    """Whether `==` tells `value` from all others: not where a flag could stand for 0 or 1."""
-    kind = type(value)
-    if kind is dict and isinstance(value, dict):
-        return all(map(_is_told_apart, value.values()))
-    if kind is list and isinstance(value, list):
-        return all(map(_is_told_apart, value))
-    return kind is str or value is None or (kind in {int, float} and value not in {0, 1})

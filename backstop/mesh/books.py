@@ -28,6 +28,10 @@ class Payloads(Protocol):
         """What was kept under a digest, checked against it; None if it is not there."""
         ...
 
+    def sync(self) -> None:
+        """See to it that what was kept until now outlives a power failure, if it can."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Books:
@@ -42,22 +46,23 @@ class Books:
     producer: str
     version: str = ""
 
-    async def write(self, recording: Recording) -> None:
+    async def write(self, recording: Recording, *, durable: bool = False) -> None:
         """Put what was made on record, in its order; what cannot be is tried again later.
 
-        After it, whatever was made before the call is on record, unless the store failed.
+        After it, whatever was made before the call is on record, unless the store failed; and
+        `durable`, what those steps left outlives a power failure.
         """
-        if not recording.made:
+        if not (recording.made or durable):
             return
         try:
             if self.store.blocking:
-                await asyncio.to_thread(self._put, recording)
+                await asyncio.to_thread(self._put, recording, durable=durable)
             else:
-                self._put(recording)
+                self._put(recording, durable=durable)
         except BackstopError as error:
             _log.warning("backstop could not record %s steps: %s", len(recording.made), error)
 
-    def _put(self, recording: Recording) -> None:
+    def _put(self, recording: Recording, *, durable: bool) -> None:
         with recording.writing:
             while recording.made:
                 made = recording.made[0]
@@ -73,3 +78,5 @@ class Books:
                     )
                 )
                 del recording.made[0]
+        if durable:
+            self.payloads.sync()

@@ -312,7 +312,8 @@ class MeshPlugin(BasePlugin):
         for dep in (*self._code_of(tool), *self._policy(tool.name)):
             step.reads(dep)
         SPOT.set(step)
-        await self._books.write(sitting.recording)
+        # An effect that is out is not taken back because of a power failure.
+        await self._books.write(sitting.recording, durable=effect)
 
     @looking
     async def after_tool_callback(

@@ -17,6 +17,7 @@ import msgspec
 from backstop.core.canon import digest
 from backstop.core.checkpoint import Checkpoint, Dep, DepKind, StepKind
 from backstop.mesh.declare import Evidence
+from backstop.mesh.shown import Shown
 from backstop.mesh.spelling import Digester, payload_of
 from backstop.mesh.spots import Frame, Open, Spot
 from backstop.mesh.state import Written
@@ -116,27 +117,29 @@ class Recording:
             trail.since.clear()
         return None if trail.joined is None else trail.dep(trail.joined)
 
-    def shown(self, spot: Spot, agent: str, steps: list[str]) -> None:
-        """`spot` was shown what these steps said. A long conversation is read as a join of it.
+    def shown(self, spot: Spot, agent: str, shown: Shown) -> None:
+        """`spot` was shown this. A long conversation is read as a join of it.
 
         Each turn is shown what the one before was, and more: to name all of it each time would
         cost the square of its length.
         """
         trail = self.trail
-        joined, covered = trail.shown.get(agent, (None, frozenset[str]()))
-        if joined is None or not covered.issubset(steps):
-            joined, covered = None, frozenset()
-        new = [step for step in steps if step not in covered]
-        if len(new) > SHOWN:
-            before = [] if joined is None else [joined]
-            deps = [trail.dep(step) for step in (*before, *new)]
-            joined = self._join(self.numbered(f"{self.trigger}/shown:{agent}"), deps)
-            trail.shown[agent] = (joined, frozenset(steps))
-            new = []
-        if joined is not None:
-            spot.reads(trail.dep(joined))
-        for step in new:
+        if len(shown.fresh) > SHOWN:
+            before = [] if shown.joined is None else [shown.joined]
+            deps = [trail.dep(step) for step in (*before, *sorted(shown.fresh))]
+            shown.join(self._join(self.numbered(f"{self.trigger}/shown:{agent}"), deps))
+        if shown.joined is not None:
+            spot.reads(trail.dep(shown.joined))
+        for step in shown.fresh:
             spot.reads(trail.dep(step))
+
+    def speaking(self, shown: Shown) -> dict[str, list[Open]]:
+        """Who said parts of what is shown, by their digests, and may go on."""
+        for name, said in list(self.live.items()):
+            said[:] = [one for one in said if one.settled is None]
+            if not said:
+                del self.live[name]
+        return {name: said for name, said in self.live.items() if name in shown}
 
     def _join(self, name: str, deps: list[Dep]) -> str:
         left = {"of": [[dep.ref, dep.digest] for dep in deps]}

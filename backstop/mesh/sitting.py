@@ -20,6 +20,7 @@ from backstop.mesh.definitions import declared_deps
 from backstop.mesh.quoted import FRAMING, may_be_quoted, quoted
 from backstop.mesh.recording import Recording
 from backstop.mesh.services import Shelf
+from backstop.mesh.shown import Shown
 from backstop.mesh.spots import Frame, Open, Spot
 from backstop.mesh.state import Keys
 
@@ -76,37 +77,21 @@ class Sitting:
             return
         for dep in declared_deps(request.config):
             turn.reads(dep)
-        if not alone:
-            for step in recording.trail.quiet:
-                recording.reads(turn, step)
-        makers: dict[str | Spot, None] = {}
-        told: set[str] = set()
-        for content in request.contents or ():
-            for part in content.parts or ():
-                digest = self.parts.part(part)
-                if digest not in told:
-                    told.add(digest)
-                    makers.update(dict.fromkeys(self._told_by(turn, part, digest)))
-        steps = [maker for maker in makers if isinstance(maker, str)]
-        recording.shown(turn, turn.agent, steps)
-        for maker in makers:
-            if not isinstance(maker, str):
-                recording.reads(turn, maker)
-
-    def _told_by(self, turn: Open, part: Any, digest: str) -> list[str | Spot]:
-        """Whose words a part is; where nobody's, the turn read everything."""
-        makers = self._makers(digest)
-        if not makers and may_be_quoted(part):
+        trail = recording.trail
+        shown = trail.shown.setdefault(turn.agent, Shown())
+        shown.look(request.contents or (), self.parts, trail.parts)
+        if any(map(may_be_quoted, shown.nobodys.values())):
             self._learn_quotes()
-            makers = self._makers(digest)
-        if not makers and part.text not in FRAMING:
-            turn.wild = True
-        return makers
-
-    def _makers(self, digest: str) -> list[str | Spot]:
-        recording = self.recording
-        live = [one for one in recording.live.get(digest, ()) if one.settled is None]
-        return [*recording.trail.parts.get(digest, ()), *live]
+        shown.listen(trail.heard, () if alone else trail.quiet)
+        speaking = recording.speaking(shown)
+        # What nobody said may come from anywhere.
+        turn.wild |= any(
+            digest not in speaking and part.text not in FRAMING
+            for digest, part in shown.nobodys.items()
+        )
+        recording.shown(turn, turn.agent, shown)
+        for maker in [one for said in speaking.values() for one in said]:
+            recording.reads(turn, maker)
 
     def _learn_quotes(self) -> None:
         """Find out how others are told of what was said since this was last asked."""
@@ -114,9 +99,7 @@ class Sitting:
         for step, left in trail.told:
             forms = [made["form"] for made in left["parts"]]
             for part in quoted(left.get("agent") or "user", forms):
-                makers = trail.parts.setdefault(self.parts.part(part), [])
-                if step not in makers:
-                    makers.append(step)
+                trail.says(step, self.parts.part(part))
         trail.told.clear()
 
     def says(self, step: Open, event: Any) -> None:
@@ -285,7 +268,7 @@ class Sitting:
         """An agent that comes next is told of an output as if a person had said it."""
         if isinstance(output, str):
             digest = self.parts.part(types.Part(text=output))
-            self.recording.trail.parts.setdefault(digest, []).append(step)
+            self.recording.trail.says(step, digest)
 
     def is_steps_own(self, event: Any, node: str) -> bool:
         """Whether the event only hands on what a node's function gave, which is a step."""

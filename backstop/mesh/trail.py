@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from backstop.core.checkpoint import Checkpoint, Dep, DepKind, StepKind
+from backstop.mesh.shown import Said, Shown
 
 Left: TypeAlias = Mapping[str, Any]
 """What a step left, as its payload says: `agent`, `parts` (forms and digests), `state`,
@@ -33,7 +34,9 @@ class Trail:
     outputs: dict[str, str] = field(default_factory=dict)
     gens: dict[str, int] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
-    parts: dict[str, list[str]] = field(default_factory=dict)
+    parts: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Who said a part, by its digest; `heard` is the same in its order."""
+    heard: list[Said] = field(default_factory=list)
     quiet: list[str] = field(default_factory=list)
     """Steps that said nothing: had they said something, others would have read it."""
     state: dict[str, Written] = field(default_factory=dict)
@@ -47,8 +50,8 @@ class Trail:
     joined: str | None = None
     """The latest join of everything so far, and the steps since."""
     since: dict[str, None] = field(default_factory=dict)
-    shown: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
-    """By agent, the latest join of what it was shown, and of which steps that is."""
+    shown: dict[str, Shown] = field(default_factory=dict)
+    """By agent, what it was shown last."""
     triggers: int = 0
     """How many of the run's steps are on record."""
     records: list[tuple[Checkpoint, Left]] = field(default_factory=list)
@@ -76,6 +79,13 @@ class Trail:
         earlier.gens.update(self.gens)
         return earlier
 
+    def says(self, step: str, digest: str) -> None:
+        """A step said a part of this digest."""
+        makers = self.parts.setdefault(digest, {})
+        if step not in makers:
+            makers[step] = None
+            self.heard.append(Said(digest, step))
+
     def take(self, checkpoint: Checkpoint, left: Left) -> None:
         """One more step is known."""
         step = checkpoint.step
@@ -91,7 +101,7 @@ class Trail:
         if "of" not in left:
             self.since[step] = None
         for made in left.get("parts", ()):
-            _add(self.parts, made["digest"], step)
+            self.says(step, made["digest"])
         if left.get("parts"):
             self.told.append((step, left))
         elif checkpoint.kind in {StepKind.MODEL, StepKind.JOIN} and "said" in left:

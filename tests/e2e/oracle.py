@@ -70,6 +70,9 @@ class Held:
         """What was kept."""
         return self.by.get(digest)
 
+    def sync(self) -> None:
+        """Nothing outlives the process."""
+
 
 def books() -> Books:
     """Empty ones."""

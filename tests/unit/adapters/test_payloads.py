@@ -68,6 +68,32 @@ def test_a_name_that_leads_elsewhere_is_none(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(BackstopError, match="cannot be made") as caught:
+    with pytest.raises(BackstopError, match="cannot be written") as caught:
         FolderPayloads(tmp_path / "file").put(NAME, SAID)
     assert caught.value.slug == "file-unwritable"
+
+
+@pytest.mark.parametrize("found", [b"", SAID[:5], b"\0" * len(SAID), SAID + b"more"])
+def test_what_a_power_failure_left_of_a_file_is_made_whole_when_it_is_kept_again(
+    tmp_path: Path, found: bytes
+) -> None:
+    kept = FolderPayloads(tmp_path)
+    kept.put(NAME, SAID)
+    (tmp_path / NAME[:2] / NAME).write_bytes(found)
+    assert kept.get(NAME) is None
+    kept.put(NAME, SAID)
+    assert kept.get(NAME) == SAID
+
+
+def test_what_is_gone_before_it_is_synced_is_no_error(tmp_path: Path) -> None:
+    kept = FolderPayloads(tmp_path)
+    kept.sync()
+    kept.put(NAME, SAID)
+    (tmp_path / NAME[:2] / NAME).unlink()
+    kept.sync()
+    (tmp_path / NAME[:2]).rmdir()
+    kept.put(NAME, SAID)
+    (tmp_path / NAME[:2] / NAME).unlink()
+    (tmp_path / NAME[:2]).rmdir()
+    kept.sync()
+    assert kept.get(NAME) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -343,3 +343,46 @@ def test_books_of_a_store_that_waits_are_written_off_the_loop() -> None:
 
 def test_books_are_empty_at_first() -> None:
     assert steps_of(books()) == {}
+
+
+@dataclass(kw_only=True)
+class Ordered:
+    """Payloads that note when they were made to last, beside when the tool ran."""
+
+    inner: Any
+    told: list[str] = field(default_factory=list)
+
+    def put(self, digest: str, payload: bytes) -> None:
+        self.inner.put(digest, payload)
+        self.told.append("kept")
+
+    def get(self, digest: str) -> bytes | None:
+        found: bytes | None = self.inner.get(digest)
+        return found
+
+    def sync(self) -> None:
+        self.told.append("synced")
+
+
+@pytest.mark.parametrize(
+    ("is_effect", "told"),
+    [
+        (True, ["kept", "kept", "synced", "ran", "kept", "kept"]),
+        (False, ["kept", "kept", "ran", "kept", "kept"]),
+    ],
+)
+def test_what_an_effect_rests_on_outlives_a_power_failure_before_it_goes_out(
+    is_effect: bool, told: list[str]
+) -> None:
+    house = House()
+    kept = Ordered(inner=house.kept.payloads)
+    house.kept = replace(house.kept, payloads=kept)
+
+    def act() -> str:
+        """Act."""
+        kept.told.append("ran")
+        return "ok"
+
+    mesh = MeshPlugin(house.kept, effects=lambda *_: is_effect)
+    house.say(desk([("act", {}), "done"], [act]), mesh)
+    assert (kept.told, mesh.faults) == (told, 0)
