@@ -25,6 +25,7 @@ from backstop.cli.options import (
     FailOn,
     Format,
     MaybeConfigFile,
+    NearConfigFile,
     Offline,
     Output,
     Repeat,
@@ -260,7 +261,7 @@ def doctor(
         typer.Argument(metavar="PATH", help="An agent's folder, or one above; else the config's."),
     ] = None,
     agent: AgentName = None,
-    config: MaybeConfigFile = None,
+    config: NearConfigFile = None,
     python: Annotated[
         str | None,
         typer.Option("--python", metavar="PATH", help="The interpreter with the agent's packages."),

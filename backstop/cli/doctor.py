@@ -7,10 +7,11 @@ from pathlib import Path
 
 import typer
 
-from backstop.cli.options import Format, pairs
+from backstop.cli.options import CONFIG_FILE, Format, pairs
 from backstop.errors import UsageError
 from backstop.reports.escape import plain
 from backstop.reports.escapes import document, table
+from backstop.reports.proposal import wrapped
 
 
 def doctor(
@@ -26,22 +27,36 @@ def doctor(
 
     Raises `BackstopError`.
     """
-    from backstop.cli.options import CONFIG_FILE
-    from backstop.wiring.examining import Asked, examine
+    from backstop.wiring.examining import Asked, examine, settled
 
-    asked = Asked(
-        path=path,
-        config=config or CONFIG_FILE,
-        is_configured=config is not None,
-        agent=agent,
-        python=python,
-        env=pairs(env, option="--env"),
+    asked = settled(
+        Asked(
+            path=path,
+            config=config or CONFIG_FILE,
+            is_configured=config is not None,
+            agent=agent,
+            python=python,
+            env=pairs(env, option="--env"),
+        )
     )
     told = list(examine(asked))
     code = max(one.exit_code for one in told)
-    text = table(told) if form is Format.TEXT else document(told, exit_code=code)
-    typer.echo(text, nl=False)
+    used = shown(asked.config) if asked.is_configured else None
+    if form is Format.JSON:
+        typer.echo(document(told, config=used, exit_code=code), nl=False)
+        return code
+    if used is not None and path is not None and config is None:
+        # Nobody named it, and it decides what the import finds.
+        for line in wrapped(f"configuration: {plain(used)}"):
+            typer.echo(line)
+    typer.echo(table(told), nl=False)
     return code
+
+
+def shown(file: Path) -> str:
+    """A file by its name from here, if it lies below, else by its whole name."""
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
 
 def live(where: str, *, app: str | None, config: Path | None) -> int:

@@ -102,7 +102,7 @@ def archive(
     ],
     high_water: Annotated[
         Path | None,
-        typer.Option("--high-water", help="Keep here how far the archive reaches; demand it."),
+        typer.Option("--high-water", metavar="FILE", help="Demand how far it reached; kept here."),
     ] = None,
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,

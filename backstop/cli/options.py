@@ -30,6 +30,10 @@ MaybeConfigFile: TypeAlias = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="The configuration; else what the files say."),
 ]
+NearConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="The configuration; else the nearest one."),
+]
 AgentName: TypeAlias = Annotated[
     str | None, typer.Option("--agent", metavar="NAME", help="Which agent of the configuration.")
 ]

@@ -30,7 +30,7 @@ def audit(
     ],
     high_water: Annotated[
         Path | None,
-        typer.Option("--high-water", help="Demand all that was archived before; see the docs."),
+        typer.Option("--high-water", metavar="FILE", help="Demand what was archived before."),
     ] = None,
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,

@@ -304,7 +304,7 @@ def _build(model: BuildModel) -> Build:
     )
 
 
-def find_beside(folder: Path, *, name: str, other_than: Path) -> Path | None:
+def find_beside(folder: Path, *, name: str, other_than: Path | None = None) -> Path | None:
     """The configuration file that a checkout keeps for the agent in `folder`, if it has one.
 
     Looked for upwards from the folder; the one that is already in use does not count.
@@ -312,5 +312,6 @@ def find_beside(folder: Path, *, name: str, other_than: Path) -> Path | None:
     for above in (folder.resolve(), *folder.resolve().parents):
         found = above / name
         if found.is_file():
-            return None if found.samefile(other_than) else found
+            is_in_use = other_than is not None and found.samefile(other_than)
+            return None if is_in_use else found
     return None

@@ -93,8 +93,8 @@ def table(told: Sequence[Told], *, width: int = WIDTH) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def document(told: Sequence[Told], *, exit_code: int) -> str:
-    """The same as JSON: every agent with all findings, and the exit code."""
+def document(told: Sequence[Told], *, config: str | None, exit_code: int) -> str:
+    """The same as JSON: every agent with all findings, the exit code, and what was configured."""
     agents = [
         {
             "agent": agent.name,
@@ -105,7 +105,8 @@ def document(told: Sequence[Told], *, exit_code: int) -> str:
         }
         for agent in told
     ]
-    return json.dumps({"version": 1, "exit_code": exit_code, "agents": agents}, indent=2) + "\n"
+    whole = {"version": 1, "exit_code": exit_code, "config": config, "agents": agents}
+    return json.dumps(whole, indent=2) + "\n"
 
 
 def _finding(found: Found) -> dict[str, object]:

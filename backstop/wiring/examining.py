@@ -14,7 +14,7 @@ from typing import Final
 from backstop.adapters.bounds import Limits
 from backstop.adapters.discovery.walking import find, text_of
 from backstop.adapters.process import ProcessSandbox
-from backstop.config import Config, load
+from backstop.config import Config, find_beside, load
 from backstop.errors import BackstopError, ConfigError
 from backstop.ports import Sandbox
 from backstop.replay.bundle import MODULE, write_bundle
@@ -62,14 +62,25 @@ class Examined:
         return int(any(found.counts for found in self.findings))
 
 
+def settled(asked: Asked) -> Asked:
+    """The same with the configuration that counts: of a folder that is named, the nearest above.
+
+    `is_configured` says whether there is one.
+    """
+    if asked.path is None or asked.is_configured:
+        return replace(asked, is_configured=True)
+    found = find_beside(asked.path, name=asked.config.name)
+    return asked if found is None else replace(asked, config=found, is_configured=True)
+
+
 def examine(asked: Asked) -> Iterator[Examined]:
-    """What is to be said of each agent, in turn.
+    """What is to be said of each agent, in turn; `asked` is `settled`.
 
     Raises `ConfigError` for what the configuration does not say, `BackstopError`
     (``agent-missing``) where there is no agent, and `SandboxError` where no interpreter can be
     started.
     """
-    config = load(asked.config) if asked.path is None or asked.is_configured else None
+    config = load(asked.config) if asked.is_configured else None
     sandbox = _sandbox(asked, config)
     for name, folder in _agents(asked, config):
         yield _examined(sandbox, name, folder)
@@ -78,7 +89,7 @@ def examine(asked: Asked) -> Iterator[Examined]:
 def _agents(asked: Asked, config: Config | None) -> Sequence[tuple[str, Path]]:
     if asked.path is not None:
         return _below(asked.path, asked.agent)
-    assert config is not None  # noqa: S101 - without a path it was loaded
+    assert config is not None  # noqa: S101 - without a path it was loaded when it was settled
     chosen = config.agents.values() if asked.agent is None else [config.agent(asked.agent)]
     pathless = [agent.name for agent in chosen if agent.path is None]
     if pathless:

@@ -110,6 +110,33 @@ def test_an_agent_that_does_not_load_says_in_one_line_what_it_lacks(tmp_path: Pa
     assert doctor(desk, "--env", "DESK_MODEL=gemini-2.5-flash").code == 0
 
 
+def test_a_named_folder_goes_by_the_configuration_above_it_which_is_named(tmp_path: Path) -> None:
+    """The gate finds what the import needs there, so doctor does; the one that is named counts."""
+    desk = agent(tmp_path / "agents/desk", LACKING)
+    assert "configuration" not in doctor(desk).out
+    said = "version: 1\nagents: {desk: {path: agents/desk}}\nsandbox: {env: {DESK_MODEL: %s}}\n"
+    (tmp_path / "backstop.yaml").write_text(said % "gemini-2.5-flash")
+    ran = doctor(desk)
+    assert (ran.code, words(ran).split(" desk: ")[0]) == (
+        0,
+        " ".join(f"configuration: {tmp_path}/backstop.yaml".split()),
+    )
+    told = json.loads(backstop("doctor", desk, "--format", "json").out)
+    assert told["config"] == f"{tmp_path}/backstop.yaml"
+    other = tmp_path / "other.yaml"
+    other.write_text("version: 1\nagents: {desk: {path: agents/desk}}\n")
+    assert doctor(desk, "--config", str(other)).code == 2
+
+
+def test_a_configuration_above_a_named_folder_that_cannot_be_read_is_an_error(
+    tmp_path: Path,
+) -> None:
+    """What it would have said nobody knows."""
+    desk = agent(tmp_path / "desk", SEARCHING)
+    (tmp_path / "backstop.yaml").write_text("agents: [\n")
+    assert "backstop.yaml" in refused("config-syntax", "doctor", desk)
+
+
 def test_several_agents_are_told_in_turn_and_the_worst_counts(tmp_path: Path) -> None:
     agent(tmp_path / "apps/lacking", LACKING)
     agent(tmp_path / "apps/outer", HIDING)
