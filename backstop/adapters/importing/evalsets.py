@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import PurePath
+from pathlib import PurePath, PureWindowsPath
 from typing import Final
 
 import msgspec
@@ -83,7 +83,7 @@ def _cases(document: Json, *, name: str) -> Sequence[Json]:
 
 
 def _case(case: Mapping[str, Json], telling: _Telling, *, place: str, name: str) -> Conversation:
-    run = text(case, "eval_id") or text(case, "name") or _stem(name)
+    run = _run(text(case, "eval_id") or text(case, "name"), name)
     session = members(case, "session_input") or members(case, "initial_session")
     began = telling.now = _created(case) or telling.now
     turns = member(case, "conversation")
@@ -104,6 +104,15 @@ def _case(case: Mapping[str, Json], telling: _Telling, *, place: str, name: str)
         state=members(session, "state"),
         gaps=telling.found_gaps(),
     )
+
+
+def _run(case: str, file: str) -> str:
+    """The case's own name. One that was made of an older form is named by the path of its file.
+
+    That is a path on somebody's machine, and says no more than the file's name does.
+    """
+    is_its_path = PureWindowsPath(case).name == PureWindowsPath(file).name
+    return _stem(file) if is_its_path else case or _stem(file)
 
 
 def _stem(name: str) -> str:

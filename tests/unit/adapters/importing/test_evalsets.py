@@ -253,3 +253,12 @@ def test_whatever_is_of_another_kind_is_imported_or_refused(document: Any) -> No
     imported, refused = withstands(read, document)
     assert imported
     assert refused
+
+
+def test_a_case_that_is_named_by_the_path_of_its_file_is_named_by_the_file() -> None:
+    paths = ("/usr/somebody/desk/eval/desk.evalset.json", "C:\\eval\\desk.evalset.json")
+    for path in (*paths, ""):
+        [told] = read(evalset(case(turn(), name=path)))
+        assert told.run == "desk"
+    [told] = read(evalset(case(turn(), name="/usr/somebody/other.evalset.json")))
+    assert told.run == "/usr/somebody/other.evalset.json"
