@@ -9,7 +9,6 @@ outside the store says.
 
 from __future__ import annotations
 
-from collections import Counter
 from enum import StrEnum
 from typing import Final
 
@@ -41,6 +40,9 @@ class DepKind(StrEnum):
     MODEL = "model"
     PROMPT = "prompt"
     CODE = "code"
+
+    # A member is looked up with every input that is judged; an enum's own hash runs Python code.
+    __hash__ = str.__hash__
 
 
 class Dep(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -111,9 +113,14 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unsteady(self) -> Dep | None:
-        """An input that was read twice with different bytes: it changed while the step ran.
+        """An input that was read before with other bytes: it changed while the step ran.
 
         Which of the two made the output, nobody knows (M01).
         """
-        read = Counter((dep.kind, dep.ref) for dep in set(self.deps))
-        return next((dep for dep in self.deps if read[dep.kind, dep.ref] > 1), None)
+        if len({dep.ref for dep in self.deps}) == len(self.deps):
+            return None  # nothing was read twice, as mostly
+        read: dict[tuple[DepKind, str], str] = {}
+        for dep in self.deps:
+            if read.setdefault((dep.kind, dep.ref), dep.digest) != dep.digest:
+                return dep
+        return None

@@ -17,9 +17,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from backstop.core.checkpoint import CHECKPOINT_SCHEMA, Checkpoint, Dep, DepKind
+from backstop.core.checkpoint import CHECKPOINT_SCHEMA, Checkpoint, DepKind
 from backstop.core.trustbreak import Steps, TrustBreak
-from backstop.core.trustgraph import Outside
 
 
 class State(StrEnum):
@@ -91,7 +90,8 @@ STRUCTURAL: Final = frozenset(
 Checker: TypeAlias = Callable[[Checkpoint], Reason | None]
 """A check of the runtime's own (bytes, signature, output schema, policy); None where it holds."""
 
-_MUST_BE_PINNED: Final = frozenset({DepKind.POLICY, DepKind.CODE})
+MUST_BE_PINNED: Final = frozenset({DepKind.POLICY, DepKind.CODE})
+"""Inputs that are missing where the world has no pin for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,81 +134,47 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     culprit: str | None = None
 
 
-class OutsideFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a world says of the part that many records share; None where nothing is wrong.
-
-    `moved` is an input that has other bytes today: the step would be made from those.
-    """
-
-    clean: bool
-    schema: Reason | None = None
-    producer: Reason | None = None
-    content: Reason | None = None
-    policy: Reason | None = None
-    moved: Dep | None = None
-
-
-def outside_facts(outside: Outside, world: World) -> OutsideFacts:
-    """Check what records have in common, once for all of them."""
-    schema = None if outside.schema == CHECKPOINT_SCHEMA else Reason.SCHEMA
-    producer = _producer(outside.producer, world)
-    content = _content(outside.deps, world)
-    policy = _policy(outside.deps, world)
-    moved = next(
-        (
-            dep
-            for dep in outside.deps
-            if dep.kind is not DepKind.POLICY
-            and world.pins.get((dep.kind, dep.ref), dep.digest) != dep.digest
-        ),
-        None,
-    )
-    return OutsideFacts(
-        clean=not (schema or producer or content or policy or moved),
-        schema=schema,
-        producer=producer,
-        content=content,
-        policy=policy,
-        moved=moved,
-    )
-
-
 def _producer(producer: str, world: World) -> Reason | None:
     if producer in world.revoked_producers:
         return Reason.REVOKED_KEY
     return None if producer in world.producers else Reason.WRONG_PRODUCER
 
 
-def _content(deps: tuple[Dep, ...], world: World) -> Reason | None:
-    for dep in deps:
-        if (
-            world.witnessed is not None
-            and dep.kind is DepKind.TOOL
-            and dep.digest not in world.witnessed
-        ):
-            return Reason.UNPROVEN
-        if dep.digest in world.revoked:
-            return Reason.REVOKED
-    return None
+def _content(checkpoint: Checkpoint, world: World) -> Reason | None:
+    if not world.revoked and world.witnessed is None:
+        return None
+    outside = checkpoint.outside
+    if any(dep.digest in world.revoked for dep in outside):
+        return Reason.REVOKED
+    seen = world.witnessed
+    unproven = seen is not None and any(
+        dep.kind is DepKind.TOOL and dep.digest not in seen for dep in outside
+    )
+    return Reason.UNPROVEN if unproven else None
 
 
-def _policy(deps: tuple[Dep, ...], world: World) -> Reason | None:
-    for dep in deps:
-        pinned = world.pins.get((dep.kind, dep.ref))
-        if pinned is None and dep.kind in _MUST_BE_PINNED:
-            return Reason.MISSING_DEP
-        if dep.kind is DepKind.POLICY and pinned != dep.digest:
-            return Reason.POLICY_STALE
-    return None
+def _policy(checkpoint: Checkpoint, world: World) -> Reason | None:
+    """What is missing comes before what is old: running the step again does not mend it."""
+    stale = None
+    for dep in checkpoint.deps:
+        if dep.kind in MUST_BE_PINNED:
+            pinned = world.pins.get((dep.kind, dep.ref))
+            if pinned is None:
+                return Reason.MISSING_DEP
+            if dep.kind is DepKind.POLICY and pinned != dep.digest:
+                stale = Reason.POLICY_STALE
+    return stale
 
 
 class OwnChecks:
     """The own checks of one world, in their order: integrity, provenance, policy, freshness."""
 
+    __slots__ = ("_broken_before", "_latest", "_other_breaks", "_turned_back", "_world", "plain")
+
     def __init__(self, world: World) -> None:
         self._world = world
-        self._now = max(world.now, world.high_water)
-        self._latest = self._now + world.skew
+        now = max(world.now, world.high_water)
+        self._latest = now + world.skew
         self._turned_back = world.now + world.skew < world.high_water
         self._broken_before: dict[str, int] = {}
         self._other_breaks = [one for one in world.breaks if not isinstance(one.selector, Steps)]
@@ -216,45 +182,62 @@ class OwnChecks:
             if isinstance(one.selector, Steps):
                 for step in one.selector.steps:
                     self._broken_before[step] = max(one.seq, self._broken_before.get(step, 0))
-        self._plain = not (
+        self.plain: Final = not (
             world.integrity
             or world.provenance
             or world.policy
-            or world.breaks
+            or self._other_breaks
             or world.revoked
+            or world.witnessed is not None
             or self._turned_back
         )
+        """Is nothing asked of a record but what `sound_until` asks, and its inputs and pins?"""
 
-    def of(self, checkpoint: Checkpoint, facts: OutsideFacts) -> tuple[Reason | None, float]:
+    def sound_until(self, checkpoint: Checkpoint) -> float | None:
+        """Until when a record holds by itself in a plain world, its inputs apart; None if not."""
+        world = self._world
+        producer, seen = checkpoint.producer, checkpoint.observed_at
+        horizon = inf if checkpoint.ttl is None else seen + checkpoint.ttl
+        return (
+            horizon
+            if seen <= self._latest < horizon
+            and checkpoint.schema == CHECKPOINT_SCHEMA
+            and checkpoint.output
+            and producer in world.producers
+            and producer not in world.revoked_producers
+            and not checkpoint.seq < self._broken_before.get(checkpoint.step, 0)
+            else None
+        )
+
+    def of(self, checkpoint: Checkpoint, *, unsteady: bool) -> tuple[Reason | None, float]:
         """The first own fault, and until when the record is fresh.
+
+        `unsteady` says whether an input of the step changed while it ran (`Checkpoint.unsteady`).
 
         Later checks read only what earlier ones have vouched for. A checker that raises is a
         fault (`Reason.CHECK_ERROR`): nothing is trusted because nobody could look.
         """
-        if self._plain and facts.clean and checkpoint.output:
-            fault = None
-        else:
-            try:
-                fault = self._fault(checkpoint, facts)
-            except Exception:  # noqa: BLE001 - whatever a checker raises, nobody has looked
-                fault = Reason.CHECK_ERROR
+        try:
+            fault = self._fault(checkpoint, unsteady=unsteady)
+        except Exception:  # noqa: BLE001 - whatever a checker raises, nobody has looked
+            fault = Reason.CHECK_ERROR
         return (fault, -inf) if fault is not None else self._fresh(checkpoint)
 
-    def _fault(self, checkpoint: Checkpoint, facts: OutsideFacts) -> Reason | None:
+    def _fault(self, checkpoint: Checkpoint, *, unsteady: bool) -> Reason | None:
         world = self._world
-        if facts.schema is not None:
-            return facts.schema
+        if checkpoint.schema != CHECKPOINT_SCHEMA:
+            return Reason.SCHEMA
         if not checkpoint.output:
             return Reason.LEGACY
         return (
             (world.integrity and world.integrity(checkpoint))
-            or (checkpoint.unsteady and Reason.UNSTEADY_READ)
-            or facts.producer
+            or (unsteady and Reason.UNSTEADY_READ)
+            or _producer(checkpoint.producer, world)
             or (world.provenance and world.provenance(checkpoint))
             or (checkpoint.output in world.revoked and Reason.REVOKED)
-            or facts.content
+            or _content(checkpoint, world)
             or (self._is_broken(checkpoint) and Reason.BROKEN)
-            or facts.policy
+            or _policy(checkpoint, world)
             or (world.policy and world.policy(checkpoint))
             or (self._turned_back and Reason.CLOCK)
             or None

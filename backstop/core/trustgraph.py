@@ -1,44 +1,31 @@
 """The current checkpoint of every step of a run, and who was made from whom.
 
-A dictionary of nodes that know their neighbours. Steps mostly arrive after what they were
-made from, and then the order of arrival is an order in which they can be judged; it is worked
-out anew only where that does not hold.
+A dictionary of nodes that know who was made from them; from whom they were made, their records
+say. Steps mostly arrive after what they were made from, and then the order of arrival is an
+order in which they can be judged; it is worked out anew only where that does not hold.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from backstop.core.checkpoint import Checkpoint, Dep, DepKind
-from backstop.core.trustbreak import Inputs, Selector, Steps, TrustBreak
+from backstop.core.checkpoint import Checkpoint, DepKind
+from backstop.core.trustbreak import Steps, TrustBreak
 
 UNPLACED: Final = -1
-
-
-class Outside:
-    """What records say of the world beyond the mesh, once for all that say the same."""
-
-    __slots__ = ("deps", "index", "nodes", "producer", "schema")
-
-    def __init__(self, index: int, schema: int, producer: str, deps: tuple[Dep, ...]) -> None:
-        self.index = index
-        self.schema = schema
-        self.producer = producer
-        self.deps = deps
-        self.nodes: dict[str, Node] = {}
+_UPSTREAM: Final = DepKind.UPSTREAM
 
 
 class Node:
-    """A step: its current record, its neighbours, and its place in the order of judging.
+    """A step: its current record, who was made from it, and its place in the order of judging.
 
     `checkpoint` is None for a step that is only spoken of. `conflict` says that two bodies
-    came under one name and attempt. `above` are the steps it was made from, each with the
-    digest that was read, in order of their names.
+    came under one name and attempt, `unsteady` that what the record read had changed meanwhile.
     """
 
-    __slots__ = ("above", "below", "checkpoint", "conflict", "index", "outside", "place", "step")
+    __slots__ = ("below", "checkpoint", "conflict", "index", "place", "step", "unsteady")
 
     def __init__(self, step: str, index: int) -> None:
         self.step = step
@@ -46,20 +33,19 @@ class Node:
         self.place = UNPLACED
         self.checkpoint: Checkpoint | None = None
         self.conflict = False
-        self.outside: Outside | None = None
-        self.above: tuple[tuple[Node, str], ...] = ()
-        self.below: dict[str, Node] = {}
+        self.unsteady = False
+        self.below: list[Node] = []
 
 
 class TrustGraph:
     """The checkpoints of one run. Grows and never forgets a step."""
 
+    __slots__ = ("_cyclic", "_nodes", "_order", "_ordered")
+
     def __init__(self) -> None:
-        self.outsides: list[Outside] = []
-        self._by_content: dict[tuple[int, str, tuple[Dep, ...]], Outside] = {}
         self._nodes: dict[str, Node] = {}
         self._order: list[Node] = []
-        self._cyclic: list[Node] = []
+        self._cyclic: Sequence[Node] = ()
         self._ordered = True
 
     def put(self, checkpoint: Checkpoint) -> bool:
@@ -109,11 +95,12 @@ class TrustGraph:
         """How many nodes there are, those only spoken of included: indexes lie below it."""
         return len(self._nodes)
 
-    def node(self, step: str) -> Node:
-        """The node of a step that is recorded or spoken of. Raises `KeyError`."""
-        return self._nodes[step]
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes of all steps that are recorded or spoken of."""
+        return self._nodes
 
-    def order(self) -> tuple[list[Node], list[Node]]:
+    def order(self) -> tuple[Sequence[Node], Sequence[Node]]:
         """The recorded steps, each after what it was made from; and those in or behind a cycle."""
         if not self._ordered:
             self._sort()
@@ -124,31 +111,17 @@ class TrustGraph:
         waiting = [self._nodes[step] for step in roots if step in self._nodes]
         seen = {node.step for node in waiting}
         while waiting:
-            for step, node in waiting.pop().below.items():
-                if step not in seen:
-                    seen.add(step)
+            for node in waiting.pop().below:
+                if node.step not in seen:
+                    seen.add(node.step)
                     waiting.append(node)
         return seen
 
     def selected(self, broken: TrustBreak) -> set[str]:
         """The steps whose current record a trust break names."""
-        return {
-            node.step
-            for node in self._meant(broken.selector)
-            if node.checkpoint is not None and broken.covers(node.checkpoint)
-        }
-
-    def _meant(self, selector: Selector) -> Iterator[Node]:
-        if isinstance(selector, Steps):
-            yield from (self._nodes[step] for step in selector.steps if step in self._nodes)
-            return
-        for outside in self.outsides:
-            if (
-                any(selector.names(dep) for dep in outside.deps)
-                if isinstance(selector, Inputs)
-                else outside.producer == selector.producer
-            ):
-                yield from outside.nodes.values()
+        selector = broken.selector
+        named = selector.steps if isinstance(selector, Steps) else self._nodes
+        return {step for step in named if step in self and broken.covers(self[step])}
 
     def _node(self, step: str) -> Node:
         node = self._nodes.get(step)
@@ -157,28 +130,19 @@ class TrustGraph:
         return node
 
     def _set(self, node: Node, checkpoint: Checkpoint) -> None:
-        for above, _ in node.above:
-            above.below.pop(node.step, None)
-        if node.outside is not None:
-            del node.outside.nodes[node.step]
+        known = node.checkpoint
+        before = set() if known is None else set(_refs(known))
+        refs = _refs(checkpoint)
         node.checkpoint = checkpoint
-        outside = self._outside(checkpoint)
-        outside.nodes[node.step] = node
-        node.outside = outside
-        node.above = tuple((self._node(ref), read) for ref, read in _read_upstream(checkpoint))
-        for above, _ in node.above:
-            above.below[node.step] = node
-        self._place(node)
+        node.unsteady = checkpoint.unsteady is not None
+        for ref in before.difference(refs):
+            self._nodes[ref].below.remove(node)
+        for ref in refs:
+            if ref not in before:
+                self._node(ref).below.append(node)
+        self._place(node, refs)
 
-    def _outside(self, checkpoint: Checkpoint) -> Outside:
-        content = checkpoint.schema, checkpoint.producer, checkpoint.outside
-        outside = self._by_content.get(content)
-        if outside is None:
-            outside = self._by_content[content] = Outside(len(self.outsides), *content)
-            self.outsides.append(outside)
-        return outside
-
-    def _place(self, node: Node) -> None:
+    def _place(self, node: Node, refs: Iterable[str]) -> None:
         """Keep the order if the node fits at its place, or at the end."""
         if not self._ordered:
             return
@@ -188,30 +152,28 @@ class TrustGraph:
                 return
             node.place = len(self._order)
             self._order.append(node)
-        elif any(
-            above.place >= node.place for above, _ in node.above if above.checkpoint is not None
-        ):
+        elif any(self._nodes[ref].place >= node.place for ref in refs):
             self._ordered = False
 
     def _sort(self) -> None:
         """Kahn's algorithm; what never becomes free stands in a cycle or behind one."""
-        recorded = [node for node in self._nodes.values() if node.checkpoint is not None]
+        recorded = {n.step: n.checkpoint for n in self._nodes.values() if n.checkpoint is not None}
         waits = {
-            node.step: sum(above.checkpoint is not None for above, _ in node.above)
-            for node in recorded
+            step: sum(ref in recorded for ref in _refs(checkpoint))
+            for step, checkpoint in recorded.items()
         }
-        free = deque(node for node in recorded if not waits[node.step])
+        free = deque(self._nodes[step] for step, count in waits.items() if not count)
         order: list[Node] = []
         while free:
             node = free.popleft()
             node.place = len(order)
             order.append(node)
-            for below in node.below.values():
+            for below in node.below:
                 waits[below.step] -= 1
                 if not waits[below.step]:
                     free.append(below)
         self._order = order
-        self._cyclic = [node for node in recorded if waits[node.step]]
+        self._cyclic = [self._nodes[step] for step, count in waits.items() if count]
         for node in self._cyclic:
             node.place = UNPLACED
         # With a cycle the next record may free it: the order is sought anew then.
@@ -222,8 +184,6 @@ def _same(one: Checkpoint, other: Checkpoint) -> bool:
     return one == other or one.id == other.id
 
 
-def _read_upstream(checkpoint: Checkpoint) -> list[tuple[str, str]]:
-    """Steps read and what was read of them; of a step read twice, both."""
-    return sorted(
-        {(dep.ref, dep.digest) for dep in checkpoint.deps if dep.kind is DepKind.UPSTREAM}
-    )
+def _refs(checkpoint: Checkpoint) -> list[str]:
+    """The steps that a record was made from, each once; in one order, whatever the record's."""
+    return sorted({dep.ref for dep in checkpoint.deps if dep.kind is _UPSTREAM})

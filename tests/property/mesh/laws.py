@@ -26,6 +26,11 @@ from tests.property.mesh.fleet import (
     world,
 )
 from tests.property.mesh.planting import Core
+from tests.property.mesh.ways import (
+    a_check_that_finds_nothing_changes_nothing,
+    odds,
+    the_order_of_reading_is_none,
+)
 
 PLENTY: Final = 100
 
@@ -403,5 +408,7 @@ LAWS: Final[Mapping[str, Law]] = {
         Law(a_rule_that_changed_judges_anew, (fleets(),)),
         Law(a_checker_that_raises_blocks, (fleets(), _steps, _checks)),
         Law(an_effect_needs_clean_inputs, (fleets(), _steps)),
+        Law(a_check_that_finds_nothing_changes_nothing, (fleets(), odds)),
+        Law(the_order_of_reading_is_none, (fleets(), odds)),
     )
 }

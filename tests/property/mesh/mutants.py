@@ -19,20 +19,28 @@ FAULTS: Final = {
     "digests of inputs are not compared": Fault(
         "selective_recovery_is_a_restart",
         "trustverdicts",
-        "elif record.output != read:",
+        "elif record.output != dep.digest:",
         "elif False:",
+    ),
+    "no digest makes anybody look closely": Fault(
+        "selective_recovery_is_a_restart",
+        "trustverdicts",
+        " or record.output != dep.digest:",
+        ":",
     ),
     "inputs are told apart by their attempts, so nothing is cut off": Fault(
         "selective_recovery_is_a_restart",
         "trustverdicts",
-        "elif record.output != read:",
-        "elif record.output != read or record.gen > checkpoint.gen:",
+        "                record = above.checkpoint\n",
+        "                record = above.checkpoint\n"
+        "                if record and record.gen > checkpoint.gen:\n"
+        "                    return _blocked(Reason.INPUT_DIGEST, dep.ref)\n",
     ),
     "a missing input is passed over": Fault(
         "what_is_missing_is_not_trusted",
         "trustverdicts",
-        "                return _blocked(Reason.MISSING_DEP, above.step)\n            verdict =",
-        "                continue\n            verdict =",
+        "                return _blocked(Reason.MISSING_DEP, dep.ref)\n",
+        "                continue\n",
     ),
     "only what was made directly from a bad step is bad": Fault(
         "the_blast_radius_is_exact",
@@ -46,8 +54,8 @@ FAULTS: Final = {
         "the_blast_radius_is_exact",
         "trustverdicts",
         "        if bad:\n            return _inherited",
-        "        if bad and any(not self._at(above).badness for above, _ in node.above):\n"
-        "            bad = _CLEAN\n"
+        "        if bad and any(not self[dep.ref].badness for dep in checkpoint.upstream):\n"
+        "            return _EVER\n"
         "        if bad:\n            return _inherited",
     ),
     "an effect is run again like any step": Fault(
@@ -73,13 +81,13 @@ FAULTS: Final = {
         "growth_is_judging_from_scratch",
         "trustgraph",
         "            if node.below:\n",
-        "            if node.below and not node.above:\n",
+        "            if node.below and not refs:\n",
     ),
     "a later attempt keeps its place whatever it reads": Fault(
         "a_cycle_does_not_vouch_for_itself",
         "trustgraph",
-        "            above.place >= node.place for above",
-        "            above.place >= node.place + len(self._order) for above",
+        "self._nodes[ref].place >= node.place for ref",
+        "self._nodes[ref].place >= node.place + len(self._order) for ref",
     ),
     # Arrival
     "of two bodies the last wins": Fault(
@@ -106,7 +114,7 @@ FAULTS: Final = {
     "a later attempt is still known to what it read before": Fault(
         "the_blast_radius_follows_what_is_current",
         "trustgraph",
-        "            above.below.pop(node.step, None)\n",
+        "            self._nodes[ref].below.remove(node)\n",
         "            pass\n",
     ),
     # Updates
@@ -125,8 +133,8 @@ FAULTS: Final = {
     "an update goes one step far": Fault(
         "an_update_is_judging_from_scratch",
         "trustverdicts",
-        "            for below in node.below.values():\n",
-        "            for below in node.below.values() if node.step in moved else ():\n",
+        "            for below in node.below:\n",
+        "            for below in node.below if node.step in moved else ():\n",
     ),
     "the blast radius ends at the first neighbours": Fault(
         "the_blast_radius_is_exact", "trustgraph", "                    waiting.append(node)\n", ""
@@ -138,14 +146,14 @@ FAULTS: Final = {
     "the margin of the clocks is left out": Fault(
         "time_heals_nothing",
         "trust",
-        "self._latest = self._now + world.skew",
-        "self._latest = self._now",
+        "self._latest = now + world.skew",
+        "self._latest = now",
     ),
     "the clock is believed": Fault(
         "time_heals_nothing",
         "trust",
-        "self._now = max(world.now, world.high_water)\n",
-        "self._now = world.now\n",
+        "now = max(world.now, world.high_water)\n",
+        "now = world.now\n",
     ),
     "the rule's version is not looked at": Fault(
         "a_rule_that_changed_judges_anew",
@@ -168,8 +176,87 @@ FAULTS: Final = {
     "what is fresh is so for ever": Fault(
         "time_heals_nothing",
         "trust",
+        "            horizon\n            if seen <=",
+        "            inf\n            if seen <=",
+    ),
+    "times are not looked at": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trust",
+        "horizon = inf if checkpoint.ttl is None else seen + checkpoint.ttl",
+        "horizon = inf",
+    ),
+    # The short way to a verdict, and the long one
+    "the long way forgets until when a record is fresh": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trust",
         "return (None if self._latest < horizon else Reason.STALE), horizon",
         "return (None if self._latest < horizon else Reason.STALE), inf",
+    ),
+    "an input that changed while it was read is seen the long way only": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trustverdicts",
+        "if own.plain and not node.unsteady:",
+        "if own.plain:",
+    ),
+    "the short way knows no breaks": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trust",
+        "            and not checkpoint.seq < self._broken_before.get(checkpoint.step, 0)\n",
+        "",
+    ),
+    "the short way does not ask who vouches": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trust",
+        "            and producer in world.producers\n",
+        "",
+    ),
+    "the short way believes who was revoked": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trust",
+        "            and producer not in world.revoked_producers\n",
+        "",
+    ),
+    "the short way takes any form": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trust",
+        "            and checkpoint.schema == CHECKPOINT_SCHEMA\n",
+        "",
+    ),
+    "the short way takes a record of nothing": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trust",
+        "            and checkpoint.output\n",
+        "",
+    ),
+    "the short way takes a time that is no number": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trust",
+        "if seen <= self._latest < horizon",
+        "if seen <= self._latest and not self._latest >= horizon",
+    ),
+    "the short way lets a rule change like any input": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trustverdicts",
+        "if pinned is None or kind is DepKind.POLICY:",
+        "if pinned is None:",
+    ),
+    "the short way takes a rule that nobody pins": Fault(
+        "a_check_that_finds_nothing_changes_nothing",
+        "trustverdicts",
+        " and (pinned is not None or kind in MUST_BE_PINNED):",
+        " and pinned is not None:",
+    ),
+    "of inputs as bad as each other the first that was read is named": Fault(
+        "the_order_of_reading_is_none",
+        "trustverdicts",
+        "for dep in sorted(odd, key=_upstream_first):",
+        "for dep in odd:",
+    ),
+    "of what is missing the first that was read is named": Fault(
+        "the_order_of_reading_is_none",
+        "trustverdicts",
+        "return _blocked(Reason.MISSING_DEP, min(missing))",
+        "return _blocked(Reason.MISSING_DEP, missing[0])",
     ),
     # Recovery
     "everything planned is run": Fault(
