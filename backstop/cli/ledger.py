@@ -96,9 +96,7 @@ def archive(
     source: Annotated[str, typer.Argument(metavar="FILE|URL", help="A ledger, or a store.")],
     to: Annotated[
         str,
-        typer.Option(
-            "--to", metavar="URL", help="parquet:FOLDER, sqlite:///, firestore://, bigquery://"
-        ),
+        typer.Option("--to", metavar="URL", help="The archive."),
     ],
     high_water: Annotated[
         Path | None,
@@ -107,7 +105,10 @@ def archive(
     config: ConfigFile = CONFIG_FILE,
     agent: AgentName = None,
 ) -> None:
-    """Keep what is new of a ledger for good."""
+    """Keep what is new of a ledger for good.
+
+    URL is parquet:FOLDER, sqlite:///..., firestore://... or bigquery://...
+    """
     from backstop.cli.archiving import archive as run
 
     typer.echo(run(source, to=to, high_water=high_water, config=config, agent=agent))
