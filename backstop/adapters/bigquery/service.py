@@ -54,7 +54,7 @@ Row = list[str | None]
 class Place:
     """A table of BigQuery.
 
-    Raises `ConfigError` (``store-url``) for names that it does not have, or that need quoting.
+    Raises `ConfigError` (``archive-url``) for names that it does not have, or that need quoting.
     """
 
     project: str
@@ -68,7 +68,7 @@ class Place:
                 raise ConfigError(
                     f"{self}: {name!r} is no name of a {what}; write "
                     "bigquery://PROJECT/DATASET or bigquery://PROJECT/DATASET/TABLE",
-                    slug="store-url",
+                    slug="archive-url",
                 )
 
     def __str__(self) -> str:

@@ -431,11 +431,13 @@ def test_an_answer_that_is_none_of_bigquery_s_is_refused(body: bytes) -> None:
 
 
 def test_rows_beyond_the_size_of_a_job_go_in_several() -> None:
-    long = msgspec.Raw(msgspec.json.encode("x" * 3_000_000))
-    entries = chained([RunOpened(run=f"r{n}", at="", state=long) for n in range(5)])
+    """And one that is longer than a job should be goes alone."""
+    sizes = [3_000_000] * 5 + [9_000_000, 10]
+    long = [msgspec.Raw(msgspec.json.encode("x" * size)) for size in sizes]
+    entries = chained([RunOpened(run=f"r{n}", at="", state=one) for n, one in enumerate(long)])
     with desk() as it:
         assert it.open().append(entries) == tip_at(entries[-1])
-        assert it.fake.asked.count("load") == 3
+        assert it.fake.asked.count("load") == 5
         assert list(it.open().read()) == entries
 
 
