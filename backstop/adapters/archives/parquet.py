@@ -142,9 +142,12 @@ class ParquetArchive:
             yield entry
 
     def _rows(self, file: Path) -> Iterator[Entry]:
-        """What a file holds, in the order of its rows."""
+        """What a file holds, in the order of the numbers."""
         # A cursor of its own: what is read here may be read elsewhere at the same time.
-        asked = self._db.cursor().execute(f"SELECT {_NAMES} FROM read_parquet(?)", [str(file)])  # noqa: S608
+        asked = self._db.cursor().execute(
+            f"SELECT {_NAMES} FROM read_parquet(?) ORDER BY seq",  # noqa: S608 - of constants
+            [str(file)],
+        )
         while rows := asked.fetchmany(_FETCH):
             for row in rows:
                 line = row[-1].encode() if isinstance(row[-1], str) else row[-1]

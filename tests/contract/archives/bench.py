@@ -62,7 +62,11 @@ def story(text: str = STORY) -> list[Entry]:
     """A whole archive of a ledger that tells `text`: header, events, note."""
     header, *lines, _ = sealed(text).splitlines()
     said: list[Header | Event] = [open_header(header, name="story")]
-    said += [EVENT.decode(line) for line in lines]
+    return archived([*said, *(EVENT.decode(line) for line in lines)])
+
+
+def archived(said: Sequence[Header | Event]) -> list[Entry]:
+    """A whole archive of what a ledger says: a note comes last."""
     entries = chained(said)
     walk = walked(entries)
     return entries + chained([note_of(walk, digest="d" * 64, signature=None)], after=walk.tip)
