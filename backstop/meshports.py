@@ -8,7 +8,7 @@ from typing import Protocol
 
 from backstop.core.effectgate import Control, Lease, Precondition, Reach
 from backstop.core.effecttrust import Gated, Ruled, Trust
-from backstop.core.events import EffectClaimed
+from backstop.core.events import Checkpointed, EffectClaimed
 from backstop.core.trustbreak import TrustBreak
 from backstop.ports import Answer, Held, Standing, Store
 
@@ -82,6 +82,18 @@ class Recoveries(Protocol):
         ...
 
 
+class Attempts(Protocol):
+    """Keeps what is made again while a run is recovered."""
+
+    def record(self, made: Checkpointed, *, lease: Lease) -> None:
+        """Add a checkpoint that was made under `lease`; its `at` is set here.
+
+        Raises `BackstopError` (``stale-lease``) if that was taken over: whoever did makes the same
+        attempt, and of two records of one nobody knows which holds.
+        """
+        ...
+
+
 class Undoer(Protocol):
     """Takes effects back."""
 
@@ -94,5 +106,5 @@ class Undoer(Protocol):
         ...
 
 
-class MeshStore(Store, TrustKeeper, Recovering, Recoveries, Protocol):
+class MeshStore(Store, TrustKeeper, Recovering, Recoveries, Attempts, Protocol):
     """All that an adapter of a store offers, the mesh's part included."""

@@ -47,6 +47,7 @@ from backstop.core.effectgate import (
 from backstop.core.effecttrust import Gated, Ruled, trust_in
 from backstop.core.events import (
     FORMAT,
+    Checkpointed,
     CursorAdvanced,
     EffectClaimed,
     Event,
@@ -296,6 +297,12 @@ class MemoryStore:
             control = thawed(self._control, reach, epoch=epoch)
             self._control = control or self._control
             return control is not None
+
+    def record(self, made: Checkpointed, *, lease: Lease) -> None:
+        """Add a checkpoint that was made under a lease, if that is in force."""
+        with self._lock:
+            check_lease(lease, self._leased(lease).fence)
+            self.append(made)
 
     def release(self, lease: Lease) -> None:
         """Give the right to recover a run back."""

@@ -1,6 +1,6 @@
 """Where the mesh keeps what steps left: in memory, or a file for each, by their digests.
 
-A folder's files are on the disk before an effect goes out that rests on them, and else when the
+A folder's files are on the disk once an effect goes out that rests on them, and else when the
 machine finds time: to wait for it at each step costs more than the whole recording, and what a
 power failure takes is only run again.
 

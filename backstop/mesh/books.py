@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -15,6 +17,11 @@ from backstop.mesh.recording import Recording
 from backstop.ports import Clock, LedgerStore
 
 _log: Final = logging.getLogger("backstop")
+
+RECOVERING: Final[ContextVar[Callable[[Checkpointed], object] | None]] = ContextVar(
+    "backstop_recovering", default=None
+)
+"""How checkpoints are put on record by whatever runs because a run is recovered."""
 
 
 class Payloads(Protocol):
@@ -46,29 +53,38 @@ class Books:
     producer: str
     version: str = ""
 
-    async def write(self, recording: Recording, *, durable: bool = False) -> None:
+    async def write(self, recording: Recording) -> None:
         """Put what was made on record, in its order; what cannot be is tried again later.
 
-        After it, whatever was made before the call is on record, unless the store failed; and
-        `durable`, what those steps left outlives a power failure.
+        After it, whatever was made before the call is on record, unless the store failed.
         """
-        if not (recording.made or durable):
+        if not recording.made:
             return
         try:
             if self.store.blocking:
-                await asyncio.to_thread(self._put, recording, durable=durable)
+                await asyncio.to_thread(self._put, recording)
             else:
-                self._put(recording, durable=durable)
+                self._put(recording)
         except BackstopError as error:
             _log.warning("backstop could not record %s steps: %s", len(recording.made), error)
 
-    def _put(self, recording: Recording, *, durable: bool) -> None:
+    async def keep(self) -> None:
+        """See to it that what steps left until now outlives a power failure.
+
+        It waits for a disk beside whatever else the event loop does.
+        """
+        try:
+            await asyncio.to_thread(self.payloads.sync)
+        except BackstopError as error:
+            _log.warning("backstop could not make what steps left last: %s", error)
+
+    def _put(self, recording: Recording) -> None:
         with recording.writing:
             while recording.made:
                 made = recording.made[0]
                 checkpoint = made.checkpoint
                 self.payloads.put(checkpoint.output, made.payload)
-                self.store.append(
+                (RECOVERING.get() or self.store.append)(
                     Checkpointed(
                         run=checkpoint.run,
                         at="",
@@ -78,5 +94,3 @@ class Books:
                     )
                 )
                 del recording.made[0]
-        if durable:
-            self.payloads.sync()

@@ -8,6 +8,7 @@ does.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -199,6 +200,7 @@ class MeshPlugin(BasePlugin):
             sitting.close()
         sitting.over = True
         await self._books.write(sitting.recording)
+        await asyncio.gather(*sitting.keeping)
         NOTING.set(None if sitting.outer is None else Noter(sitting.outer))
         SPOT.set(sitting.parent)
 
@@ -312,8 +314,11 @@ class MeshPlugin(BasePlugin):
         for dep in (*self._code_of(tool), *self._policy(tool.name)):
             step.reads(dep)
         SPOT.set(step)
-        # An effect that is out is not taken back because of a power failure.
-        await self._books.write(sitting.recording, durable=effect)
+        await self._books.write(sitting.recording)
+        if effect:
+            # It is not to be taken back because of a power failure. Its claim waits for the disk as
+            # well: at the same time.
+            sitting.keeping.append(asyncio.ensure_future(self._books.keep()))
 
     @looking
     async def after_tool_callback(

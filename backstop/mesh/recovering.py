@@ -27,6 +27,7 @@ from backstop.core.trust import Badness, State
 from backstop.core.trustbreak import TrustBreak
 from backstop.errors import BackstopError
 from backstop.mesh.accounts import account, given_to
+from backstop.mesh.books import RECOVERING
 from backstop.mesh.compensating import Settled, compensate
 from backstop.mesh.judging import Mind, Seen, look
 from backstop.mesh.standing import TO_TAKE_BACK, cut_off, reach_of, to_act, to_thaw
@@ -342,7 +343,10 @@ class _Work:
             )
 
     async def _held_while(self, work: Callable[[], Awaitable[R]]) -> R:
-        """Do the work, and see to it that nobody misses this worker meanwhile."""
+        """Do the work, and see to it that nobody misses this worker meanwhile.
+
+        What it makes is put on record only for as long as nobody took over.
+        """
 
         async def beat() -> None:
             while True:
@@ -350,9 +354,11 @@ class _Work:
                 await self._extend()
 
         beating = asyncio.ensure_future(beat())
+        token = RECOVERING.set(partial(self._by.store.record, lease=self._lease))
         try:
             return await work()
         finally:
+            RECOVERING.reset(token)
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
 

@@ -146,8 +146,11 @@ class Keeper:
             self.chunks.put(*missing)
             self._unfinished.pop(key, None)
 
-    def added(self, event: Event, patience: Patience) -> bool:
-        """Write an event that is about no effect's record; False if the run says it already."""
+    def added(self, event: Event, patience: Patience, *, transaction: bytes = b"") -> bool:
+        """Write an event that is about no effect's record; False if the run says it already.
+
+        In a `transaction`, also if what that read has changed.
+        """
         line, said = self._said(event)
         self.chunks.put(line, said.slot.held)
         name = once(event)
@@ -155,7 +158,8 @@ class Keeper:
         if name is not None:
             place = sha256(f"{event.run}\n{name}".encode()).hexdigest()
         path = f"{self.events}/{place}"
-        if not isinstance(self.database.commit([adding(path, said)], patience), Lost):
+        done = self.database.commit([adding(path, said)], patience, transaction=transaction)
+        if not isinstance(done, Lost):
             return True
         # It is there: by an earlier try of ours, whose answer was lost, or by somebody else.
         (there,) = self.database.get([path], patience, only=(TOKEN,))

@@ -46,7 +46,7 @@ from backstop.core.effectgate import (
     withheld,
 )
 from backstop.core.effecttrust import Gated, Ruled, Trust, trust_in
-from backstop.core.events import EffectClaimed
+from backstop.core.events import Checkpointed, EffectClaimed
 from backstop.core.trustbreak import TrustBreak
 from backstop.errors import BackstopError
 from backstop.meshports import OutEffect
@@ -188,6 +188,20 @@ class Mesh:
             done = self._database.commit([write], patience, transaction=begun.id)
             if not isinstance(done, Lost):
                 return True
+            self._go_on(patience, lease.run)
+
+    def record(self, made: Checkpointed, *, lease: Lease) -> None:
+        """Add a checkpoint that was made under a lease, if that is in force."""
+        patience = self._database.patience()
+        while True:
+            begun = self._database.begin([self.leases.path(lease.run)], patience, only=(FENCE,))
+            try:
+                check_lease(lease, fence_of(begun.documents[0]))
+            except BackstopError:
+                self._database.rollback(begun.id)
+                raise
+            if self._keeper.added(made, patience, transaction=begun.id):
+                return
             self._go_on(patience, lease.run)
 
     def _tried(

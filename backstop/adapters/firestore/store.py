@@ -47,7 +47,13 @@ from backstop.adapters.records import (
 )
 from backstop.core.effectgate import Control, Lease, Precondition, Reach
 from backstop.core.effecttrust import Ruled
-from backstop.core.events import CursorAdvanced, EffectClaimed, Event, Header
+from backstop.core.events import (
+    Checkpointed,
+    CursorAdvanced,
+    EffectClaimed,
+    Event,
+    Header,
+)
 from backstop.core.lifecycle import Phase, decided, move_of
 from backstop.core.sealing import EVENT
 from backstop.core.trustbreak import TrustBreak
@@ -309,6 +315,10 @@ class FirestoreStore:
     def thaw(self, reach: Sequence[Reach], *, lease: Lease, epoch: int) -> bool:
         """Let go of what was frozen up to `epoch`, unless trust broke since."""
         return self._mesh.thaw(reach, lease=lease, epoch=epoch)
+
+    def record(self, made: Checkpointed, *, lease: Lease) -> None:
+        """Add a checkpoint that was made under a lease, if that is in force."""
+        self._mesh.record(made, lease=lease)
 
     def release(self, lease: Lease) -> None:
         """Give the right to recover a run back."""

@@ -211,6 +211,15 @@ class Mesh:
 
         return self._write(act)
 
+    def record(self, lease: Lease, add: Callable[[sqlite3.Connection], object]) -> None:
+        """`add` what was made under a lease, if that is in force."""
+
+        def act(db: sqlite3.Connection) -> None:
+            check_lease(lease, self._leased(db, lease.run).fence)
+            add(db)
+
+        self._write(act)
+
     def release(self, lease: Lease) -> None:
         """Give the right to recover a run back."""
 

@@ -33,6 +33,7 @@ from backstop.core.effecttrust import Ruled
 from backstop.core.events import (
     RECORDED,
     CallAnswered,
+    Checkpointed,
     CursorAdvanced,
     EffectClaimed,
     EffectResolved,
@@ -189,6 +190,10 @@ class SqliteStore:
     def thaw(self, reach: Sequence[Reach], *, lease: Lease, epoch: int) -> bool:
         """Let go of what was frozen up to `epoch`, unless trust broke since."""
         return self._mesh.thaw(reach, lease=lease, epoch=epoch)
+
+    def record(self, made: Checkpointed, *, lease: Lease) -> None:
+        """Add a checkpoint that was made under a lease, if that is in force."""
+        self._mesh.record(lease, lambda db: self._append(db, made))
 
     def release(self, lease: Lease) -> None:
         """Give the right to recover a run back."""
