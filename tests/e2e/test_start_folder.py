@@ -73,7 +73,7 @@ def test_a_file_that_a_run_misses_is_named_and_no_pass(tmp_path: Path) -> None:
 def test_a_file_that_an_import_misses_is_named_and_no_pass(tmp_path: Path) -> None:
     repo = project(tmp_path)
     (repo.head / "data/ending.txt").unlink()
-    assert refused(repo).endswith("No such file or directory: 'data/ending.txt' (at agent.py:6)")
+    assert "the file data/ending.txt is not there; commit it; a relative path" in refused(repo)
 
 
 def test_each_version_reads_its_own_file_and_the_difference_is_judged(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_temporary_folder_is_removed_as_ever(tmp_path: Path) -> None:
 
 
 def test_nothing_of_the_project_shadows_what_a_replay_imports(tmp_path: Path) -> None:
-    """It is no import path, as under `adk run`; who makes it one is shadowed (the control)."""
+    """It is no import path of who can do without; who makes it one is shadowed (the control)."""
     repo = project(tmp_path)
     for name in sys.stdlib_module_names - {"agents", "data"}:
         for side in (repo.base, repo.head):
@@ -138,6 +138,24 @@ def test_nothing_of_the_project_shadows_what_a_replay_imports(tmp_path: Path) ->
     )
     repo.write("agents/desk/agent.py", shadowed)
     assert "shadowed" in refused(repo)
+
+
+@pytest.mark.parametrize("where", ["", "src"])
+def test_a_module_of_the_project_is_found_where_an_agent_cannot_do_without(
+    where: str, tmp_path: Path
+) -> None:
+    """A server that is started there, or told of it, serves such an agent."""
+    repo = project(tmp_path, READS.replace("import json\n", "import json\n\nimport ours.deep\n"))
+    lacks = "the module ours is not installed; install the agent's requirements where Backstop"
+    assert lacks in refused(repo)  # the control
+    for side in (repo.base, repo.head):
+        (side / where / "ours").mkdir(parents=True)
+        (side / where / "ours/deep.py").write_text("import json\n", "utf-8")
+    assert judged(repo).decision is Decision.PASS
+    (repo.head / where / "ours/deep.py").write_text("import json, os\n", "utf-8")
+    found = judged(repo)
+    assert found.decision is Decision.INCONCLUSIVE
+    assert "ours/deep.py changed, and outside of the agent's folder" in " ".join(found.why)
 
 
 def test_init_and_doctor_start_an_agent_where_a_replay_does(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def load(folder: Path, *, start: Path, links: Path, adk: str) -> Candidate:
         raise Unusable("agent-missing", f"there is no agent folder {folder.name}", str(folder))
     # Only now: whatever of ours is imported by a relative path would be the candidate's.
     os.chdir(start)
-    loaded = _import(_importable(folder, links), folder)
+    loaded = _import(_importable(folder, links), folder, start)
     candidate = Candidate(loaded, folder=folder.resolve(), adk=adk)
     if type(candidate.root).__name__ == "Workflow" and _too_old(adk):
         raise Unusable(
@@ -118,11 +118,9 @@ def _importable(folder: Path, links: Path) -> Path:
     return link
 
 
-def _import(folder: Path, shown: Path) -> Any:
-    from google.adk.cli.utils.agent_loader import AgentLoader
-
+def _import(folder: Path, shown: Path, start: Path) -> Any:
     try:
-        return AgentLoader(str(folder.parent)).load_agent(folder.name)
+        return _loaded(folder, start)
     except ValueError as error:
         if str(error).startswith(("No root_agent found", "A 'root_agent' was found")):
             first = str(error).split("\n", 1)[0]
@@ -134,6 +132,33 @@ def _import(folder: Path, shown: Path) -> Any:
         ) from None
     except BaseException as error:  # noqa: BLE001 - whatever a user's module raises
         raise Unusable("agent-import", said(error), place(error, shown)) from None
+
+
+def _loaded(folder: Path, start: Path) -> Any:
+    """The agent, as the framework's loader loads it.
+
+    The folder that it starts in, or ``src`` in there, becomes an import path where an agent
+    cannot do without: it is served by who makes it one. Coming last, it shadows nothing.
+    """
+    from google.adk.cli.utils.agent_loader import AgentLoader
+
+    places = [start, start / "src"]
+    while True:
+        try:
+            return AgentLoader(str(folder.parent)).load_agent(folder.name)
+        except ModuleNotFoundError as error:
+            found = next((one for one in places if _holds(one, error.name or "")), None)
+            if found is None:
+                raise
+            places.remove(found)
+            sys.path.append(str(found))
+            importlib.invalidate_caches()
+
+
+def _holds(place: Path, module: str) -> bool:
+    """Is there code of this name in a folder?"""
+    top = module.partition(".")[0]
+    return bool(top) and ((place / f"{top}.py").is_file() or any((place / top).glob("*.py")))
 
 
 def _too_old(version: str) -> bool:
