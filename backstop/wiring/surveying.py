@@ -22,7 +22,7 @@ from backstop.adapters.bounds import Limits
 from backstop.adapters.discovery.evidence import evidence_of
 from backstop.adapters.discovery.offered import Offered, Read, read_tools
 from backstop.adapters.discovery.sources import Sources, read, variables_of
-from backstop.adapters.discovery.walking import Place, find, text_of
+from backstop.adapters.discovery.walking import Place, find, made_in, text_of
 from backstop.adapters.process import ProcessSandbox
 from backstop.adk.control import STEERING
 from backstop.adk.escapes import Way
@@ -104,17 +104,25 @@ def survey(search: Search) -> Surveyed:
     found = find(search.root, with_tests=search.with_tests)
     places = _wanted(found.places, search.agents)
     if not places:
-        raise BackstopError(
-            f"{search.root}: no agent was found in it or below; name a folder above one that holds "
-            "agent.py, __init__.py or root_agent.yaml with --root",
-            slug="agent-missing",
-        )
+        raise _none_found(search)
     looks = _looks(search, places)
     names, notes = _names(search.root, looks)
     agents = tuple(replace(look.agent, name=name) for look, name in zip(looks, names, strict=True))
     if found.is_cut:
         notes.append("there are too many folders to look at them all: name one with --root")
     return Surveyed(agents=_chosen(agents, search.agents), notes=tuple(notes))
+
+
+def _none_found(search: Search) -> BackstopError:
+    made = made_in(search.root, with_tests=search.with_tests)
+    what = (
+        f"agents are made ({', '.join(made)}), but the framework's loader finds none; make one "
+        "the `root_agent` of a folder's agent.py"
+        if made
+        else "no agent was found in it or below; name a folder above one that holds agent.py, "
+        "__init__.py or root_agent.yaml with --root"
+    )
+    return BackstopError(f"{search.root}: {what}", slug="agent-missing")
 
 
 def _wanted(places: Sequence[Place], wanted: Sequence[str]) -> list[Place]:

@@ -18,6 +18,7 @@ _LEFT_OUT: Final = frozenset({"node_modules", "site-packages", "venv", "env", "b
 _TESTS: Final = frozenset({"test", "tests", "testing"})
 _LONGEST: Final = 1 << 20
 _FOLDERS: Final = 20_000
+_SHOWN: Final = 3
 _DEPTH: Final = 32
 
 
@@ -69,6 +70,48 @@ def find(root: Path, *, with_tests: bool = False) -> Found:
         project, name = _project(root, folder)
         places.append(Place(folder=folder, entrance=entrance, project=project, project_name=name))
     return Found(places=tuple(places), within=tuple(within))
+
+
+def made_in(root: Path, *, with_tests: bool = False) -> tuple[str, ...]:
+    """Where below `root` code makes agents of the framework's, as ``file:line``: the first few.
+
+    None of them is found by the loader, which goes by a module's `root_agent`.
+    """
+    found: list[str] = []
+    for number, folder in enumerate(_folders(root, with_tests=with_tests)):
+        for file in _modules(root / folder):
+            tree = parsed(file)
+            if tree is not None and (line := _making(tree)):
+                found.append(f"{file.relative_to(root).as_posix()}:{line}")
+        if len(found) >= _SHOWN or number > _FOLDERS:
+            break
+    return tuple(found[:_SHOWN])
+
+
+def _modules(folder: Path) -> list[Path]:
+    try:
+        return sorted(file for file in folder.iterdir() if file.suffix == ".py")
+    except OSError:
+        return []
+
+
+def _making(tree: ast.Module) -> int:
+    """The line where a module first makes an agent; 0 if it makes none."""
+    kinds = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("google.adk")
+        for alias in node.names
+        if alias.name.endswith(("Agent", "Workflow"))
+    }
+    return min(
+        (
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and _name_of(node.func) in kinds
+        ),
+        default=0,
+    )
 
 
 def _folders(root: Path, *, with_tests: bool) -> Iterator[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from backstop.adapters.discovery.offered import Read, read_tools
 from backstop.adapters.discovery.sources import read, variables_of
-from backstop.adapters.discovery.walking import Found, entrance_of, find
+from backstop.adapters.discovery.walking import Found, entrance_of, find, made_in
 from tests.e2e.adopted import lay
 
 
@@ -66,6 +66,24 @@ def test_folders_inside_an_agent_are_a_part_of_it_and_links_lead_nowhere(tmp_pat
     assert found.within == ("a/sub",)
     assert find(tmp_path / "a").places[0].folder == "."
     assert find(tmp_path / "nowhere") == Found(places=())
+
+
+def test_where_agents_are_made_that_the_loader_does_not_find_is_told(tmp_path: Path) -> None:
+    lay(
+        tmp_path,
+        {
+            "a/desk.py": "from google.adk.agents import LlmAgent as M\n\nmine = M(name='x')\n",
+            "b/graph.py": "from google.adk import Workflow\ndef make():\n    return Workflow()\n",
+            "c/other.py": "from elsewhere import LlmAgent\nmine = LlmAgent(name='x')\n",
+            "d/kind.py": "from google.adk.agents import BaseAgent\nclass Own(BaseAgent): ...\n",
+            "e/odd.py": "from google.adk.agents import LlmAgent\nmine = LlmAgent(\n",
+            "tests/test_it.py": "from google.adk import Agent\nmine = Agent(name='x')\n",
+        },
+    )
+    assert find(tmp_path).places == ()
+    assert made_in(tmp_path) == ("a/desk.py:3", "b/graph.py:3")
+    assert made_in(tmp_path, with_tests=True)[-1] == "tests/test_it.py:2"
+    assert made_in(tmp_path / "c") == ()
 
 
 def test_an_agent_knows_its_project(tmp_path: Path) -> None:
