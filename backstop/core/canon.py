@@ -91,8 +91,9 @@ def parse(text: str | bytes) -> Json:
     except NotCanonical as fault:
         raise _located(text, fault) from None
     except json.JSONDecodeError as fault:
-        what = f"not JSON: {fault.msg[:1].lower()}{fault.msg[1:]} (character {fault.pos})"
-        raise NotCanonical(what, slug="not-json") from None
+        told = f"{fault.msg[:1].lower()}{fault.msg[1:]} (character {fault.pos})"
+        what = told if text.strip() else "nothing is there, it is empty"
+        raise NotCanonical(f"not JSON: {what}", slug="not-json") from None
     if _SURROGATE.search(text):
         render(value)  # an escape may have left half a character in some string
     return value

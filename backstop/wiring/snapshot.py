@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from backstop.adapters.files import read_bytes
 from backstop.config import Agent, Config, anchored
@@ -77,6 +77,12 @@ class _Store:
 _Place: TypeAlias = _File | _Store
 
 
+_NONE: Final = (
+    "it has no ledger: import a record (`backstop ledger import`), or let the guard write one, and "
+    "name it by `ledger:` in its configuration"
+)
+
+
 def snapshot(
     job: Job, *, now: datetime, allow_empty: bool = False, ancestors: Ancestors | None = None
 ) -> Found:
@@ -89,7 +95,7 @@ def snapshot(
     base = None if job.base_agent is None else _place(job.base_agent, job.ruling)
     if job.base_config is None:
         if head is None:
-            return NoLedger(why="it has no ledger; add `ledger:` to its configuration")
+            return NoLedger(why=_NONE)
         return _taken(job.agent, head, now)
     if base is None:
         return _brought(job, head, now)
@@ -115,7 +121,7 @@ def _brought(job: Job, head: _Place | None, now: datetime) -> Found:
     if head is None or not head.exists:
         if job.base_agent is None:
             return NoLedger(why="NEW: the base does not have this agent", is_new=True)
-        return NoLedger(why="it has no ledger; add `ledger:` to its configuration")
+        return NoLedger(why=_NONE)
     note = "its ledger comes with this change: the base has none to hold against it"
     return _noting(_taken(job.agent, head, now, whose="this change's "), note)
 

@@ -53,13 +53,20 @@ def opened(url: str) -> Iterator[SqlTables]:
         finally:
             engine.dispose()
     except (fault, ImportError) as error:
-        # SQLAlchemy's own text may quote the statement and the URL.
-        cause = getattr(error, "orig", None) or error
         raise ImportRefused(
-            f"{name}: cannot be read: {type(cause).__name__}; is its driver installed, and the "
-            "server up and open to you?",
-            slug="import-store-unreachable",
+            f"{name}: cannot be read: {_why(error)}", slug="import-store-unreachable"
         ) from error
+
+
+def _why(error: Exception) -> str:
+    """What to look at. SQLAlchemy's own text may quote the statement and the URL."""
+    cause = getattr(error, "orig", None) or error
+    kind = type(cause).__name__
+    if isinstance(cause, ImportError) and cause.name:
+        return f"its driver {cause.name} is not installed where Backstop runs"
+    if kind == "NoSuchModuleError":
+        return "no database is known by this scheme; write the URL as for DatabaseSessionService"
+    return f"{kind}; is the server up and open to you?"
 
 
 _WAITING: Final[Mapping[str, Sequence[str]]] = {

@@ -111,3 +111,14 @@ def test_hostile_quotes_cost_linear_time() -> None:
     with pytest.raises(NotCanonical):
         parse(text)
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("text", ["", " \r\n", b""])
+def test_of_nothing_it_is_said_that_nothing_is_there(text: str | bytes) -> None:
+    """Whoever exported to an empty file looks for a comma that is missing, else."""
+    with pytest.raises(NotCanonical) as refused:
+        parse(text)
+    assert str(refused.value) == "not JSON: nothing is there, it is empty"
+    with pytest.raises(NotCanonical) as other:
+        parse("x")
+    assert str(other.value) == "not JSON: expecting value (character 0)"
