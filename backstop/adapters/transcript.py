@@ -41,9 +41,14 @@ __all__ = ["Call", "ImportRefused", "Result", "Transcript", "imported_header", "
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A call that waits for its answer; `turn` counts the model's answers in the run."""
+    """A call that waits for its answer; `turn` counts the model's answers in the run.
+
+    `at` is when it was asked for, and `place` where a row of that moment stands among the events.
+    """
 
     turn: int
+    at: str
+    place: int
     call: Call
     agent: str
     step: str
@@ -126,7 +131,7 @@ class Transcript:
         for part in parts:
             if isinstance(part, Call):
                 call = self._redacted(part)
-                asked.append(self._asked(call, agent))
+                asked.append(self._asked(call, agent, at=at))
                 shown.append(spelled(call))
             else:
                 shown.append(part)
@@ -174,7 +179,7 @@ class Transcript:
                 result = replace(result, declined=False, failed=True)
         elif call and (asked := _fitting(self._held, call, tool)) is not None:
             self._held.remove(asked)
-            asked = self._asked(asked.call, asked.agent)  # of another step now
+            asked = self._asked(asked.call, asked.agent, at=at)  # of another step now
             if asked.declaration.effect and not result.declined:
                 self._claim(asked, at=at)
         else:
@@ -186,15 +191,19 @@ class Transcript:
 
     def close(self, *, at: str) -> None:
         """There is no more: the run is complete, unless a call was never answered."""
-        self.leave(at=at)
+        self.leave()
         if not self._waiting:
             self.events.append(RunClosed(run=self._run, at=at, status="complete"))
 
-    def leave(self, *, at: str) -> None:
-        """There is no more, and the run is not complete: it goes on, or was broken off."""
-        for asked in self._waiting:
+    def leave(self) -> None:
+        """There is no more, and the run is not complete: it goes on, or was broken off.
+
+        A read that was never answered stands where it was asked for: what stands behind it shows
+        that the agent went on without.
+        """
+        for asked in reversed(self._waiting):
             if not asked.declaration.effect:
-                self._read(asked, None, at=at)
+                self.events.insert(asked.place, self._read(asked, None, at=asked.at))
 
     @property
     def _step(self) -> str:
@@ -225,13 +234,15 @@ class Transcript:
             return Declaration(tool=call.tool, effect=False)
         return self._known.setdefault(call.tool, Declaration(tool=call.tool))
 
-    def _asked(self, call: Call, agent: str) -> _Asked:
+    def _asked(self, call: Call, agent: str, *, at: str) -> _Asked:
         declaration = self._declaration(call)
         identified = (identify if declaration.effect else identify_read)(
             call.arguments, declaration, namespace=self._namespace, run=self._run, step=self._step
         )
         return _Asked(
             turn=self._turns,
+            at=at,
+            place=len(self.events) + 1,  # behind the model's answer, which comes next
             call=call,
             agent=agent,
             step=self._step,
@@ -258,7 +269,7 @@ class Transcript:
 
     def _settle(self, asked: _Asked, result: Result, *, at: str) -> None:
         if not asked.declaration.effect:
-            self._read(asked, result, at=at)
+            self.events.append(self._read(asked, result, at=at))
         elif result.declined:
             self._blocked(asked, at=at)
         elif result.failed or result.asks_first:
@@ -305,29 +316,27 @@ class Transcript:
             )
         )
 
-    def _read(self, asked: _Asked, result: Result | None, *, at: str) -> None:
+    def _read(self, asked: _Asked, result: Result | None, *, at: str) -> ToolRead:
         """A read's row; without a `result` its answer had not come."""
         failed = result is not None and result.failed and isinstance(result.value, str)
         # A failure that a tool tells of in its answer was not raised: its type stays empty.
         error = Failure(type="", message=in_words(result)) if result and failed else None
-        self.events.append(
-            ToolRead(
-                run=self._run,
-                at=at,
-                step=asked.step,
-                agent=asked.agent,
-                tool=asked.call.tool,
-                key=asked.key,
-                call=asked.call.id,
-                decl="" if asked.call.steering else asked.declaration.digest,
-                args=raw(asked.call.arguments),
-                result=NOTHING if result is None else raw(result.value),
-                error=error,
-                state_delta=NOTHING if result is None else _members(result.state_delta),
-                actions=NOTHING if result is None else _members(result.actions),
-                pending=result is None,
-                steering=asked.call.steering,
-            )
+        return ToolRead(
+            run=self._run,
+            at=at,
+            step=asked.step,
+            agent=asked.agent,
+            tool=asked.call.tool,
+            key=asked.key,
+            call=asked.call.id,
+            decl="" if asked.call.steering else asked.declaration.digest,
+            args=raw(asked.call.arguments),
+            result=NOTHING if result is None else raw(result.value),
+            error=error,
+            state_delta=NOTHING if result is None else _members(result.state_delta),
+            actions=NOTHING if result is None else _members(result.actions),
+            pending=result is None,
+            steering=asked.call.steering,
         )
 
 

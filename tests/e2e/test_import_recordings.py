@@ -159,6 +159,31 @@ def test_a_gate_on_an_evalset_blocks_what_differs_and_passes_nothing(
     assert sum(len(agent["divergences"]) for agent in verdict["agents"]) == found
 
 
+LOOKS = [
+    {
+        "query": "Pay order 7",
+        "expected_tool_use": [
+            {"tool_name": "look", "tool_input": {"order": "7"}},
+            {"tool_name": "pay", "tool_input": {"order": "7", "amount": 1}},
+        ],
+        "reference": "Paid.",
+    }
+]
+
+
+def test_what_an_evalset_expects_after_a_read_is_asked_for_too(
+    tmp_path: Path, config: Path
+) -> None:
+    """The read has no answer, and that ends nothing: the change behind it is found."""
+    place = tmp_path / "desk.test.json"
+    place.write_text(json.dumps(LOOKS))
+    assert imported(config, "evalset", place).code == 0
+    [verdict] = json.loads(gated(config, "evalset").out)["agents"]
+    assert verdict["counts"]["match"] == 1
+    [verdict] = json.loads(gated(config, "evalset", change=RELABELS).out)["agents"]
+    assert (verdict["decision"], verdict["counts"]["match"]) == ("BLOCK", 0)
+
+
 def test_anthropics_messages_are_imported_as_they_were_sent(tmp_path: Path, config: Path) -> None:
     place = tmp_path / "talks.json"
     place.write_text(json.dumps([{"id": "x", "messages": TALK}, {"id": "y", "messages": TALK}]))

@@ -101,7 +101,7 @@ class Book:
         if conversation.over:
             transcript.close(at=at)
         else:
-            transcript.leave(at=at)
+            transcript.leave()
         return transcript.events
 
     def _note(self, conversation: Conversation, gap: str) -> None:

@@ -267,10 +267,20 @@ def test_an_answer_without_id_joins_by_name() -> None:
 def test_a_call_never_answered_leaves_its_run_open() -> None:
     talk = (user("x"), asks(("a", "cancel", {"booking": "1"}), ("b", "look", {})))
     header, events = imported(talk)
-    assert isinstance(events[-1], ToolRead)
-    assert events[-1].pending
+    [look] = [event for event in events if isinstance(event, ToolRead)]
+    assert look.pending
+    assert isinstance(events[events.index(look) - 1], ModelAnswered)
     summary = verify([b"".join(seal_lines(header, events))], name="x")
     assert (summary.open_runs, summary.effects) == (1, 0)
+
+
+def test_reads_never_answered_stand_where_they_were_asked_for() -> None:
+    first = asks(("a", "look", {"n": 1}), ("b", "look", {"n": 2}))
+    _, events = imported((user("x"), first, says("Well"), asks(("c", "look", {"n": 3}))))
+    kinds = [type(event).__name__ for event in events[2:]]
+    one, reads = "ModelAnswered", "ToolRead"
+    assert kinds == [one, reads, reads, one, one, reads]
+    assert [event.call for event in events if isinstance(event, ToolRead)] == ["a", "b", "c"]
 
 
 def test_a_tool_that_nobody_declared_is_an_effect_and_declared_as_such() -> None:
