@@ -29,7 +29,7 @@ from backstop.adapters.bigquery.rows import (
 )
 from backstop.adapters.bigquery.service import Pacing, Place, Row, Service, Table
 from backstop.core.auditlog import ORIGIN, Entry, Tip, damaged, gap, tip_at, unwritten
-from backstop.core.reckoning import Day
+from backstop.core.reckoning import FIGURES, Day
 from backstop.errors import BackstopError, LedgerError
 
 _BATCH: Final = 8 * 1024 * 1024
@@ -98,10 +98,12 @@ class BigQueryArchive:
     def check(self) -> Tip:
         """How far it reaches, with each number, link and hash worked out anew, in BigQuery."""
         tip = self.head()
-        if tip != ORIGIN and (faults := self._ask(FAULT)):
+        if tip == ORIGIN:
+            return tip
+        for (found,) in self._ask(FAULT, cells=1):
             raise damaged(
                 self._name,
-                _number(faults[0][0]),
+                self._number(found),
                 "it does not follow the one before, or is not as it was archived",
             )
         return tip
@@ -110,7 +112,7 @@ class BigQueryArchive:
         """What is on record of each day, worked out in BigQuery."""
         if self._table() is None:
             return
-        for row in self._ask(DAYS):
+        for row in self._ask(DAYS, cells=1 + len(FIGURES)):
             try:
                 yield day_of_row(row)
             except ValueError:
@@ -150,23 +152,23 @@ class BigQueryArchive:
         return table
 
     def _tip(self, table: Table) -> Tip:
-        (told,) = self._ask(TIP, table) or [[]]
-        if told[:1] == ["0"]:
+        told = self._ask(TIP, cells=5, table=table)
+        if len(told) != 1:
+            raise self._odd(told)
+        rows, numbers, lowest, highest = map(self._number, told[0][:4])
+        if not rows:
             return ORIGIN
-        try:
-            rows, numbers, lowest, highest = (int(cell or 0) for cell in told[:4])
-        except ValueError:
-            raise self._odd(told) from None
         if (lowest, highest, numbers) != (1, rows, rows):
             raise self._first_odd()
-        return Tip(seq=highest, hash=told[4] or "")
+        return Tip(seq=highest, hash=told[0][4] or "")
 
-    def _first_odd(self) -> LedgerError:
-        (found,) = self._ask(FIRST_ODD) or [["0", None]]
-        seq, before = _number(found[0]), _number(found[1])
-        if seq > before + 1:
-            return gap(self._name, before + 1, seq)
-        return damaged(self._name, seq, "it is there twice, or has no number that an entry has")
+    def _first_odd(self) -> BackstopError:
+        for found, last in self._ask(FIRST_ODD, cells=2):
+            seq, before = self._number(found), self._number(last)
+            if seq > before + 1:
+                return gap(self._name, before + 1, seq)
+            return damaged(self._name, seq, "it is there twice, or has no number of an entry")
+        return self._odd("numbers that are not whole, of which none is odd")
 
     def _stored(self, first: int, last: int) -> Iterator[Entry]:
         """The entries of these numbers, each of them, in order."""
@@ -226,9 +228,13 @@ class BigQueryArchive:
         told = f"{self._place}\n{table.creation_time}\n{tip.seq}\n{tip.hash}\n{number}"
         return f"backstop_{hashlib.sha256(told.encode()).hexdigest()[:40]}"
 
-    def _ask(self, sql: str, table: Table | None = None) -> list[Row]:
+    def _ask(self, sql: str, *, cells: int, table: Table | None = None) -> list[Row]:
+        """The rows, of so many cells each, that a question of our own is answered with."""
         location = table.location if table else self._location()
-        return list(self._service.query(self._sql(sql), location=location))
+        rows = list(self._service.query(self._sql(sql), location=location))
+        if any(len(row) != cells for row in rows):
+            raise self._odd(rows)
+        return rows
 
     def _sql(self, text: str) -> str:
         place = self._place
@@ -238,16 +244,15 @@ class BigQueryArchive:
         table = self._table()
         return table.location if table else ""
 
-    def _odd(self, row: Row) -> BackstopError:
+    def _number(self, cell: str | None) -> int:
+        try:
+            return int(cell or 0)
+        except ValueError:
+            raise self._odd(cell) from None
+
+    def _odd(self, told: object) -> BackstopError:
         return BackstopError(
-            f"{self._name}: an answer to our own question makes no sense ({row!r:.100}); report "
-            "it with this message",
+            f"{self._name}: an answer to our own question makes no sense ({told!r:.100}); is this "
+            "BigQuery (BIGQUERY_EMULATOR_HOST)?",
             slug="store-refused",
         )
-
-
-def _number(cell: str | None) -> int:
-    try:
-        return int(cell or 0)
-    except ValueError:
-        return 0

@@ -53,9 +53,10 @@ class Unanswered(Exception):
 
 
 class Wire:
-    """The connection to BigQuery, or to its emulator at `emulator` (``address:port``).
+    """The connection to BigQuery, or to its emulator at `emulator`.
 
-    `name` is what is talked to, for a message.
+    That is ``address:port``, or a URL, as the vendor's client wants it. `name` is what is talked
+    to, for a message.
     """
 
     __slots__ = ("_emulator", "_monotonic", "_name", "_session")
@@ -76,7 +77,8 @@ class Wire:
         """The answer to one request, whatever it says.
 
         Raises `Unanswered`, and `BackstopError`: ``store-denied`` where no account is found, or
-        the one that was is not let in; ``store-refused`` for an answer without end.
+        the one that was is not let in; ``store-refused`` for an answer without end, and for an
+        address, a proxy or a certificate of the environment that cannot be used.
         """
         until = self._monotonic() + within_s
         try:
@@ -93,12 +95,19 @@ class Wire:
             ) as response:
                 return Reply(status=response.status_code, body=self._read(response, until))
         except (requests.RequestException, HTTPError, TransportError) as error:
+            if isinstance(error, ValueError):
+                raise self._unusable(error) from None
             raise Unanswered(_line(error)) from None
         except GoogleAuthError as error:
             raise self._denied(error) from None
+        except OSError as error:
+            raise self._unusable(error) from None
 
     def _base(self) -> str:
-        return f"http://{self._emulator}" if self._emulator else _API
+        if not self._emulator:
+            return _API
+        url = self._emulator if "://" in self._emulator else f"http://{self._emulator}"
+        return url.rstrip("/")
 
     def _connected(self) -> requests.Session:
         if self._session is None:
@@ -106,6 +115,8 @@ class Wire:
             made: requests.Session = AuthorizedSession(  # type: ignore[no-untyped-call]
                 self._account(), refresh_status_codes=()
             )
+            # What proxies the machine has are none of the emulator's.
+            made.trust_env = not self._emulator
             self._session = made
         return self._session
 
@@ -132,6 +143,13 @@ class Wire:
             if self._monotonic() > until:
                 raise Unanswered("the answer did not end in time")
         return bytes(kept)
+
+    def _unusable(self, error: Exception) -> BackstopError:
+        return BackstopError(
+            f"{self._name}: no connection can be set up ({_line(error)}); look at "
+            "BIGQUERY_EMULATOR_HOST, HTTPS_PROXY and REQUESTS_CA_BUNDLE",
+            slug="store-refused",
+        )
 
     def _denied(self, error: GoogleAuthError) -> BackstopError:
         return BackstopError(

@@ -422,6 +422,62 @@ def test_a_query_that_never_ends_is_given_up_in_time() -> None:
         assert next(ticks) < 1000
 
 
+def results(*rows: list[str | None]) -> Says:
+    """An answer to any question."""
+    told = [{"f": [{"v": cell} for cell in row]} for row in rows]
+    return Says(status=200, body=msgspec.json.encode({"jobComplete": True, "rows": told}))
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [results()],
+        [results(["1", "1", "1", "1", "h"], ["1", "1", "1", "1", "h"])],
+        [results(["1"])],
+        [results(["one", "1", "1", "1", "h"])],
+        [results(["2", "1", "1", "1", "h"]), results()],
+        [results(["2", "1", "1", "1", "h"]), results(["x", None])],
+        [results(["1", "1", "1", "1", "h"]), results([])],
+        [results(["1", "1", "1", "1", "h"]), results(["x"])],
+    ],
+)
+def test_an_answer_of_another_shape_than_the_question_s_is_refused(answers: list[Fault]) -> None:
+    with desk() as it:
+        it.open().append(STORY)
+        it.fake.faults["query"] = answers
+        assert slug(it.open().check) == "store-refused"
+
+
+@pytest.mark.parametrize("row", [["2026-01-01"], ["2026-01-01", *["x"] * 9]])
+def test_figures_of_another_shape_are_refused(row: list[str | None]) -> None:
+    with desk() as it:
+        it.open().append(STORY)
+        it.fake.faults["query"] = [results(row)]
+        assert slug(lambda: list(it.open().days())) == "store-refused"
+
+
+class EveryJob(dict[str, Ends]):
+    """Whatever the id, there is such a job, and it failed."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __missing__(self, _: str) -> Ends:
+        return Ends(reason="invalid")
+
+
+def test_an_end_at_which_all_jobs_failed_is_given_up_and_said() -> None:
+    with desk(FakeBigQuery(jobs=EveryJob())) as it:
+        assert slug(lambda: it.open().append(STORY)) == "store-refused"
+        assert it.fake.asked.count("load") == 100
+
+
+def test_a_table_that_is_made_and_removed_at_once_is_missing() -> None:
+    with desk() as it:
+        it.fake.faults["look"] = [Says(status=404, reason="notFound")] * 2
+        assert slug(lambda: it.open().append(STORY)) == "store-missing"
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"jobComplete": 3}', b"\xff"])
 def test_an_answer_that_is_none_of_bigquery_s_is_refused(body: bytes) -> None:
     with desk() as it:

@@ -11,12 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from backstop.adapters.bigquery import Place
+from backstop.adapters.bigquery import BigQueryArchive, Place
 from backstop.adapters.bigquery.faults import Complaint, Meaning, fault_of_answer, fault_of_job
 from backstop.adapters.bigquery.rows import row_of
+from backstop.core.auditlog import tip_at
 from backstop.errors import BackstopError, ConfigError, LedgerError
+from tests.architecture.source import ROOT
 from tests.contract.archives.bench import story
-from tests.unit.adapters.bigquery.faking import Says, desk
+from tests.unit.adapters.bigquery.faking import PLACE, Says, desk
 
 STORY = story()
 ASKS = """
@@ -78,6 +80,54 @@ def test_an_account_that_cannot_be_used_is_one_line_and_nobody_waits(
         "store-denied: bigquery://p/d/backstop: no account that is let in"
     )
     assert (done.stderr, len(done.stdout.splitlines())) == ("", 1)
+
+
+@pytest.mark.parametrize("address", ["http://[x", "ftp://127.0.0.1:9", "http://", "a b:9"])
+def test_an_address_of_no_emulator_is_refused_at_once(address: str) -> None:
+    with pytest.raises(BackstopError) as caught:
+        BigQueryArchive(place=Place(project="p", dataset="d"), emulator=address).head()
+    assert caught.value.slug == "store-refused"
+
+
+def test_the_address_of_an_emulator_may_be_a_url_as_the_vendor_s_client_wants_it() -> None:
+    with desk() as it:
+        it.open().append(STORY)
+        archive = BigQueryArchive(place=PLACE, emulator=f"http://{it.host}/")
+        assert archive.head() == it.open().head() == tip_at(STORY[-1])
+
+
+def test_proxies_and_certificates_of_the_machine_are_none_of_the_emulator_s() -> None:
+    with desk() as it:
+        it.open().append(STORY)
+        environ = {"http_proxy": "http://127.0.0.1:9", "REQUESTS_CA_BUNDLE": "/none", "PATH": ""}
+        asks = ASKS.replace('dataset="d")', 'dataset="d", table="t"), emulator=sys.argv[1]')
+        assert "emulator" in asks
+        done = subprocess.run(
+            [sys.executable, "-c", asks, it.host],
+            env=environ,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_certificate_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "account.json"
+    account = {"client_id": "c", "client_secret": "s", "refresh_token": "secret-0815"}
+    file.write_text(json.dumps({"type": "authorized_user", **account}), encoding="utf-8")
+    environ = {"GOOGLE_APPLICATION_CREDENTIALS": str(file), "REQUESTS_CA_BUNDLE": "/none"}
+    done = subprocess.run(
+        [sys.executable, "-c", ASKS],
+        env={**environ, "PATH": "", "HOME": str(tmp_path)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("store-refused: bigquery://p/d/backstop: no connection")
+    assert "secret" not in done.stdout + done.stderr
 
 
 def test_the_id_of_a_job_is_told_by_the_end_that_it_adds_to() -> None:
