@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,8 +86,35 @@ def _failure(
             line = "" if place is None else line_at(folder / place[1], int(place[2]))
             return Failure(
                 slug=error.slug,
-                detail=fault.detail.rstrip(": "),
+                detail=_from_here(fault.detail.rstrip(": "), folder),
                 where=fault.where,
                 line=line,
+                python=_python_of(folder),
             )
     return Failure(slug=error.slug, detail=str(error))
+
+
+def _checkout(folder: Path) -> tuple[Path, ...]:
+    """The agent's folder and those above it, up to where its history begins, if it has one."""
+    above = (folder, *folder.parents)
+    for number, place in enumerate(above, start=1):
+        if (place / ".git").exists():
+            return above[:number]
+    return above[:1]
+
+
+def _from_here(text: str, folder: Path) -> str:
+    """`text` without where the checkout lies: the same repository makes the same words."""
+    for number, place in enumerate(_checkout(folder.resolve())):
+        text = text.replace(f"{place}/", "../" * number)
+    return text
+
+
+def _python_of(folder: Path) -> str:
+    """Which Python the nearest project asks for; empty where none says so."""
+    for place in _checkout(folder.resolve()):
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            told = tomllib.loads((place / "pyproject.toml").read_text("utf-8")).get("project")
+            asked = told.get("requires-python") if isinstance(told, dict) else None
+            return asked if isinstance(asked, str) else ""
+    return ""

@@ -32,7 +32,8 @@ class Failure:
     """How a load ended: the fault's slug, words and place, as the harness told them.
 
     `line` is the text of the candidate's source at that place, empty where it has none; `attempts`
-    are what the import tried and was barred from.
+    are what the import tried and was barred from. `python` is what the agent's project says of
+    the Python that it needs, empty where it says nothing.
     """
 
     slug: str
@@ -40,6 +41,7 @@ class Failure:
     where: str = ""
     line: str = ""
     attempts: tuple[str, ...] = ()
+    python: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +254,18 @@ def _outside(told: str) -> Missing:
 _NO_FILE: Final = re.compile(r"FileNotFoundError: .*?['\"]([^'\"]+)['\"]")
 
 
+def _newer(failure: Failure) -> Missing | None:
+    """Code that cannot be read may be another Python's, if its project asks for a certain one."""
+    if "SyntaxError" not in failure.detail or not failure.python:
+        return None
+    return Missing(
+        kind=Kind.FRAMEWORK,
+        name="",
+        what=f"this Python cannot read it ({failure.detail})",
+        remedy=f"its project asks for Python {failure.python}: say --python",
+    )
+
+
 def _file(failure: Failure) -> Missing | None:
     if (found := _NO_FILE.search(failure.detail)) is None:
         return None
@@ -293,6 +307,7 @@ def _ended(failure: Failure) -> Missing | None:
 
 _RULES: Final[tuple[Callable[[Failure], Missing | None], ...]] = (
     _framework,
+    _newer,
     _package,
     _variable,
     _credentials,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from backstop.replay.missing import Failure, Kind, missing
@@ -161,3 +163,14 @@ def test_at_a_gate_the_options_are_those_of_a_gate() -> None:
     )
     assert told("No module named 'x'").endswith("where Backstop runs, or say --base-python")
     assert told("RuntimeError: no luck").endswith("import it by hand to see why")
+
+
+def test_code_of_another_python_is_told_as_that_where_its_project_names_one() -> None:
+    odd = Failure(slug="agent-import", detail="SyntaxError: expected '(' (config.py, line 422)")
+    found = missing(replace(odd, python=">=3.13"))
+    assert str(found) == (
+        "this Python cannot read it (SyntaxError: expected '(' (config.py, line 422)); its "
+        "project asks for Python >=3.13: say --python"
+    )
+    assert missing(odd).kind is Kind.CODE
+    assert missing(replace(odd, detail="no luck", python=">=3.13")).kind is Kind.CODE
