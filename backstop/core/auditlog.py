@@ -238,15 +238,13 @@ def _noted(event: Recovered) -> tuple[str, Usage, Usage]:
         note = _NOTE.decode(event.body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return "unreadable", NO_USAGE, NO_USAGE
-    match note:
-        case Ended(stopped="") if _is_count(note.spent) and _is_count(note.avoided):
-            return "ended", note.spent, note.avoided
-        case Ended(stopped=""):
-            return "unreadable", NO_USAGE, NO_USAGE
-        case Ended():
-            return "stopped", NO_USAGE, NO_USAGE
-        case Rerun():
-            return "rerun", NO_USAGE, NO_USAGE
+    if isinstance(note, Rerun):
+        return "rerun", NO_USAGE, NO_USAGE
+    if note.stopped:
+        return "stopped", NO_USAGE, NO_USAGE
+    if not (_is_count(note.spent) and _is_count(note.avoided)):
+        return "unreadable", NO_USAGE, NO_USAGE
+    return "ended", note.spent, note.avoided
 
 
 def _is_count(usage: Usage) -> bool:

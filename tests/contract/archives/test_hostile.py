@@ -166,6 +166,17 @@ def _asked(place: ArchiveBench, mark: ArchiveMark) -> int:
     return audit_archive(place.reopen(), name="it", mark=mark).total.events
 
 
+def _local() -> Iterator[object]:
+    for kind in ("memory", "parquet", "sqlite"):
+        yield pytest.param(import_module(f"tests.contract.archives.benches.{kind}").bench, id=kind)
+
+
+@pytest.fixture(params=_local())
+def near(request: pytest.FixtureRequest) -> Iterator[ArchiveBench]:
+    with request.param(request) as made:
+        yield made
+
+
 def test_the_untouched_archive_is_believed_and_every_step_verified(place: ArchiveBench) -> None:
     honest = ledger(HONEST)
     mark = ArchiveMark(agent=header().agent, seq=len(honest), hash=honest[-1].hash)
@@ -175,11 +186,22 @@ def test_the_untouched_archive_is_believed_and_every_step_verified(place: Archiv
     assert trusted(honest) == {(one.step, one.output) for one in HONEST}
 
 
+@pytest.mark.parametrize(("act", "at"), [("drop", 3), ("rechain", 3), ("cut", 6)])
+def test_a_loss_a_forgery_and_a_cut_are_not_believed_anywhere(
+    place: ArchiveBench, act: str, at: int
+) -> None:
+    one_act_is_seen(place, act, at)
+
+
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("at", [0, 3, -1])
 def test_one_act_behind_its_back_adds_no_trust_and_is_not_believed(
-    place: ArchiveBench, act: str, at: int
+    near: ArchiveBench, act: str, at: int
 ) -> None:
+    one_act_is_seen(near, act, at)
+
+
+def one_act_is_seen(place: ArchiveBench, act: str, at: int) -> None:
     honest = ledger(HONEST)
     nothing_more_is_verified(place, [(act, at % len(honest), 4)])
     told = tampered(honest, [(act, at % len(honest), 4)])
@@ -190,17 +212,6 @@ def test_one_act_behind_its_back_adds_no_trust_and_is_not_believed(
     for believed in (_held, _asked):
         with pytest.raises(BackstopError):
             believed(place, mark)
-
-
-def _local() -> Iterator[object]:
-    for kind in ("memory", "parquet", "sqlite"):
-        yield pytest.param(import_module(f"tests.contract.archives.benches.{kind}").bench, id=kind)
-
-
-@pytest.fixture(params=_local())
-def near(request: pytest.FixtureRequest) -> Iterator[ArchiveBench]:
-    with request.param(request) as made:
-        yield made
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
