@@ -77,23 +77,29 @@ def _end(told: tuple[str, int]) -> None:
         raise typer.Exit(told[1])
 
 
-@mesh.command()
-def status(  # noqa: PLR0913, PLR0917 - a command's options are its contract
-    file: MaybeLedger = None,
-    anchors: AnchorsFile = ANCHORS,
-    run: RunName = None,
-    store: StoreUrl = None,
-    config: ConfigFile = CONFIG_FILE,
-    agent: AgentName = None,
-    trusted: TrustedKeys = None,
-    mark: HighWater = None,
-    form: ReportFormat = Format.TEXT,
-) -> None:
-    """Tell what holds for each step."""
-    from backstop.cli.meshing import status as told
+def _shows(name: str, about: str) -> None:
+    """A command that tells all of a ledger's mesh, in one way or another."""
 
-    where = _where(file, anchors, run, store, config, agent, trusted=trusted, mark=mark)
-    _end(told(where, form))
+    @mesh.command(name, help=about)
+    def command(  # noqa: PLR0913, PLR0917 - a command's options are its contract
+        file: MaybeLedger = None,
+        anchors: AnchorsFile = ANCHORS,
+        run: RunName = None,
+        store: StoreUrl = None,
+        config: ConfigFile = CONFIG_FILE,
+        agent: AgentName = None,
+        trusted: TrustedKeys = None,
+        mark: HighWater = None,
+        form: ReportFormat = Format.TEXT,
+    ) -> None:
+        from backstop.cli import meshing
+
+        told = meshing.plan if name == "plan" else meshing.status
+        where = _where(file, anchors, run, store, config, agent, trusted=trusted, mark=mark)
+        _end(told(where, form))
+
+
+_shows("status", "Tell what holds for each step.")
 
 
 @mesh.command()
@@ -159,23 +165,7 @@ def break_trust(  # noqa: PLR0913, PLR0917 - a command's options are its contrac
     _end(told(where, named, reason=reason, by=by, form=form))
 
 
-@mesh.command()
-def plan(  # noqa: PLR0913, PLR0917 - a command's options are its contract
-    file: MaybeLedger = None,
-    anchors: AnchorsFile = ANCHORS,
-    run: RunName = None,
-    store: StoreUrl = None,
-    config: ConfigFile = CONFIG_FILE,
-    agent: AgentName = None,
-    trusted: TrustedKeys = None,
-    mark: HighWater = None,
-    form: ReportFormat = Format.TEXT,
-) -> None:
-    """Tell what a recovery would do; a dry run."""
-    from backstop.cli.meshing import plan as told
-
-    where = _where(file, anchors, run, store, config, agent, trusted=trusted, mark=mark)
-    _end(told(where, form))
+_shows("plan", "Tell what a recovery would do; a dry run.")
 
 
 @mesh.command()

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from backstop.cli.mesh import ANCHORS
 from backstop.cli.options import Format
@@ -18,10 +18,11 @@ from backstop.core.detectors import detect
 from backstop.core.recovery import why as chain
 from backstop.core.trust import State
 from backstop.core.trustbreak import Inputs, Producer, Selector, Steps
-from backstop.errors import UsageError
+from backstop.errors import BackstopError, UsageError
 from backstop.mesh.accounts import account
 from backstop.mesh.judging import Seen
 from backstop.mesh.recovering import Point, Recovery
+from backstop.meshports import MeshStore
 from backstop.ports import Held
 from backstop.reports import mesh as report
 from backstop.reports.escape import plain
@@ -33,6 +34,9 @@ MOST_WORDS: Final = 500
 """Characters of a reason: it is read with every claim."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{32}([0-9a-f]{32})?", re.ASCII)
 _RANGE: Final = re.compile(r"([0-9]{1,15})\.\.([0-9]{1,15})", re.ASCII)
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 Told: TypeAlias = tuple[str, int]
 
@@ -55,10 +59,10 @@ class Where:
     def look(self) -> tuple[mesh.Looked, str]:
         """It as it stands, and the words that reach it again.
 
-        Raises `BackstopError`.
+        Raises `BackstopError`, which says all that is missing.
         """
-        mind, remarks = mesh.mind_of(self.anchors)
         if self.file is not None:
+            mind, remarks = mesh.mind_of(self.anchors)
             options = f" {shlex.quote(str(self.file))}{self._options()}"
             looked = mesh.look_at_file(
                 self.file,
@@ -71,14 +75,32 @@ class Where:
         elif self.trusted is not None or self.high_water is not None:
             raise UsageError("--trusted-keys and --high-water go with a ledger FILE")
         else:
-            where = self.place()
+            (mind, remarks), (where, store) = _both(lambda: mesh.mind_of(self.anchors), self._found)
             options = where.options + self._options()
-            looked = mesh.look_at_store(where.open(), mind, name=where.url, run=self.run)
+            looked = mesh.look_at_store(store, mind, name=where.url, run=self.run)
         return replace(looked, remarks=(*remarks, *looked.remarks)), options
+
+    def _found(self) -> tuple[Place, MeshStore]:
+        where = self.place()
+        return where, where.open()
 
     def _options(self) -> str:
         anchors = "" if self.anchors == ANCHORS else f" --anchors {shlex.quote(str(self.anchors))}"
         return anchors if self.run is None else f"{anchors} --run {shlex.quote(self.run)}"
+
+
+def _both(one: Callable[[], A], other: Callable[[], B]) -> tuple[A, B]:
+    """What both give: whoever begins here mends all that is missing before the next try."""
+    try:
+        first = one()
+    except BackstopError as error:
+        try:
+            other()
+        except BackstopError as more:
+            told = f"{error}. And error[{more.slug}]: {more}"
+            raise type(error)(told, slug=error.slug) from more
+        raise
+    return first, other()
 
 
 def status(where: Where, form: Format) -> Told:
@@ -173,9 +195,9 @@ def apply(
     """Recover what is to be recovered; 1 where something is left. Raises `BackstopError`."""
     if where.file is not None:
         raise UsageError("a ledger file is only read: name the store with --store")
+    looked, _ = where.look()
     place = where.place()
     rerunner = None if named is None else mesh.rerunner_of(named)
-    looked, _ = where.look()
     mind, _ = mesh.mind_of(where.anchors)
     store = place.open()
     due = [run for run in looked.runs if _is_due(run, looked)]

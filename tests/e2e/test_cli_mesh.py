@@ -228,6 +228,18 @@ def test_without_anchors_nothing_is_judged(tmp_path: Path, fleet: Fleet) -> None
     assert fleet.ran == []
     told = refused("config-missing", "mesh", "status", *options(tmp_path))
     assert "docs/mesh.md" in told
+    assert "And error" not in told
+
+
+@pytest.mark.parametrize("command", [("status",), ("why", "s0/user"), ("plan",), ("apply",)])
+def test_all_that_is_missing_is_said_at_once(tmp_path: Path, command: tuple[str, ...]) -> None:
+    named = ("--anchors", tmp_path / "trust.yaml", "--config", tmp_path / "agents.yaml")
+    told = refused("config-missing", "mesh", *command, *named)
+    assert "trust.yaml: there is no such file" in told
+    assert "And error[config-missing]" in told
+    assert "agents.yaml: there is no such file" in told
+    told = refused("config-missing", "mesh", *command, *options(tmp_path))
+    assert "And error[store-missing]" in told
 
 
 @pytest.mark.parametrize(
