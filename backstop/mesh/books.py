@@ -68,13 +68,16 @@ class Books:
         except BackstopError as error:
             _log.warning("backstop could not record %s steps: %s", len(recording.made), error)
 
-    async def keep(self) -> None:
-        """See to it that what steps left until now outlives a power failure.
+    def keep(self) -> asyncio.Future[None]:
+        """Begin to see to it that what steps left until now outlives a power failure.
 
-        It waits for a disk beside whatever else the event loop does.
+        A thread waits for the disk; nobody has to wait for that.
         """
+        return asyncio.get_running_loop().run_in_executor(None, self._kept)
+
+    def _kept(self) -> None:
         try:
-            await asyncio.to_thread(self.payloads.sync)
+            self.payloads.sync()
         except BackstopError as error:
             _log.warning("backstop could not make what steps left last: %s", error)
 

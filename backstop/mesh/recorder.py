@@ -8,7 +8,6 @@ does.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -200,7 +199,6 @@ class MeshPlugin(BasePlugin):
             sitting.close()
         sitting.over = True
         await self._books.write(sitting.recording)
-        await asyncio.gather(*sitting.keeping)
         NOTING.set(None if sitting.outer is None else Noter(sitting.outer))
         SPOT.set(sitting.parent)
 
@@ -318,7 +316,7 @@ class MeshPlugin(BasePlugin):
         if effect:
             # It is not to be taken back because of a power failure. Its claim waits for the disk as
             # well: at the same time.
-            sitting.keeping.append(asyncio.ensure_future(self._books.keep()))
+            self._books.keep()
 
     @looking
     async def after_tool_callback(

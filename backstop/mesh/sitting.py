@@ -6,7 +6,6 @@ A runner inside of a tool's call has a sitting of its own, with the same recordi
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -61,8 +60,6 @@ class Sitting:
     routed: bool = False
     """Whether it depends on what nodes give which others run."""
     over: bool = False
-    keeping: list[asyncio.Future[None]] = field(default_factory=list)
-    """What is under way to make what steps left outlive a power failure."""
 
     def read_graph(self, graph: Any) -> None:
         """The run is that of a workflow: which of its nodes are steps, and whether it branches."""
