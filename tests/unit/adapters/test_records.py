@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import pytest
@@ -271,74 +270,6 @@ def test_a_body_that_outlived_its_call_is_in_doubt_anew_once_its_owner_is_seen_t
     assert again.gone
 
 
-def committed_twice(second: EffectClaimed) -> Record:
-    """The first call is committed; `second` is granted as its repeat, and runs."""
-    first = granted(None, pay())
-    return granted(settled(first, paid(first, b'"first"')), second, at=300)
-
-
-FIRST = Recorded(
-    result=msgspec.Raw(b'"first"'),
-    state_delta=msgspec.Raw(b'{"n":1}'),
-    actions=msgspec.Raw(b'{"skip":true}'),
-)
-
-
-def test_a_deliberate_repeat_is_granted_once_as_a_further_life() -> None:
-    running = committed_twice(pay(override=AGAIN))
-    assert running.life == Life(phase=Phase.EXECUTING, fence=2)
-    assert running.since == 300  # a provider knows the repeat's key since the repeat
-    done = settled(running, paid(running, b'"second"'))
-    answer = ruled(done, pay("bob", override=AGAIN))
-    assert isinstance(answer, Recorded)
-    assert answer.result == msgspec.Raw(b'"second"')
-    third = granted(done, pay("bob", override=AND_AGAIN))
-    assert third.life == Life(phase=Phase.EXECUTING, fence=3)
-    assert third.overrides == (AGAIN,)
-
-
-def test_an_override_on_the_first_call_of_all_is_no_repeat() -> None:
-    record = granted(None, pay(override=AGAIN))
-    done = settled(record, paid(record))
-    assert isinstance(ruled(done, pay("bob", override=AGAIN)), Recorded)
-    assert isinstance(ruled(done, pay("bob")), Recorded)
-
-
-@pytest.mark.parametrize(
-    "fate",
-    [
-        lambda record: record,
-        lambda record: settled(record, failed(record, final=False)),
-        lambda record: settled(record, failed(record, final=True)),
-        lambda record: settled(record, doubted(record)),
-    ],
-    ids=["running", "failed for now", "failed for good", "in doubt"],
-)
-def test_the_first_call_stays_done_whatever_becomes_of_its_repeat(
-    fate: Callable[[Record], Record],
-) -> None:
-    record = fate(committed_twice(pay(override=AGAIN)))
-    assert ruled(record, pay("bob")) == FIRST
-
-
-def test_a_repeat_that_did_not_happen_may_be_asked_for_again_after_another_one() -> None:
-    record = committed_twice(pay(override=AGAIN))
-    record = settled(record, failed(record, final=False))
-    record = granted(record, pay(override=AND_AGAIN))
-    record = settled(record, paid(record))
-    assert ruled(record, pay("bob")) == FIRST
-    late = granted(record, pay("bob", override=AGAIN))
-    assert late.overrides == (AND_AGAIN,)
-    assert isinstance(ruled(late, pay(override=AND_AGAIN)), Recorded)
-
-
-def test_a_doubt_about_a_repeat_says_that_it_is_one() -> None:
-    record = committed_twice(pay(override=AGAIN))
-    answer = ruled(settled(record, doubted(record)), pay("bob", override=AGAIN))
-    assert isinstance(answer, InDoubt)
-    assert (answer.override, answer.repeats) == (AGAIN, True)
-
-
 def test_a_person_decides_a_doubt_each_way() -> None:
     record = doubtful()
     seen = ruled(settled(record, resolved(record, "committed")), pay("bob"))
@@ -347,55 +278,6 @@ def test_a_person_decides_a_doubt_each_way() -> None:
     assert denied == Refused(error=Failure(type="Resolved", message="seen"))
     again = granted(settled(record, resolved(record, "reopened")), pay("bob"))
     assert again.life == Life(phase=Phase.EXECUTING, fence=3)
-
-
-BY_KEY: Final[dict[str, Any]] = {"capability": "keyed", "retention_s": 1000}
-
-
-def reopened(by: str) -> Record:
-    record = doubtful(**BY_KEY)
-    return settled(record, msgspec.structs.replace(resolved(record, "reopened"), by=by), at=300)
-
-
-def test_i5_what_a_providers_memory_reopened_runs_again_with_its_key() -> None:
-    """I5."""
-    answer = ruled(reopened("keyed"), pay("bob", **BY_KEY), now=1099)
-    assert isinstance(answer, Granted)
-
-
-@pytest.mark.parametrize(
-    ("about", "now"),
-    [
-        ({}, 400),
-        ({"capability": "probe"}, 400),
-        (BY_KEY | {"override": AGAIN}, 400),
-        (BY_KEY | {"retention_s": 200}, 400),
-        (BY_KEY, 1100),
-    ],
-    ids=["no key", "a probe", "another key", "a shorter memory", "too late"],
-)
-def test_i5_what_a_providers_memory_reopened_is_in_doubt_again_without_it(
-    about: dict[str, Any], now: float
-) -> None:
-    """I5: it may have happened before it was reopened."""
-    answer = ruled(reopened("keyed"), pay("bob", **about), now=now)
-    assert isinstance(answer, Doubtful)
-    assert answer.record.life == Life(phase=Phase.IN_DOUBT, fence=2)
-    assert not answer.event.running
-
-
-@pytest.mark.parametrize("by", ["ada", "probe"])
-def test_what_a_person_or_a_lookup_reopened_runs_again_whenever_it_comes(by: str) -> None:
-    assert isinstance(ruled(reopened(by), pay("bob")), Granted)
-
-
-@pytest.mark.parametrize("to", ["committed", "reopened"])
-def test_a_resolution_under_another_fence_is_illegal(to: str) -> None:
-    record = doubtful()
-    stale = msgspec.structs.replace(resolved(record, to), fence=0 if to == "committed" else 1)
-    with pytest.raises(BackstopError) as caught:
-        settling(record, stale)
-    assert caught.value.slug == "illegal-move"
 
 
 def test_what_was_never_claimed_cannot_be_settled() -> None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from backstop.core.declaration import Declaration, Scope
 from backstop.core.divergence import Kind, Reason
-from backstop.core.events import CallAnswered
-from backstop.core.history import Outcome, Row
+from backstop.core.history import Outcome
 from backstop.core.intents import Answered, RunReplayed
-from backstop.core.keying import Rules
 from tests.comparing import DECLARED, PAY, ask, call, compared, found, out, rules
 
 ACME = call("pay", vendor="acme-corp", amount=10)
@@ -281,110 +277,6 @@ def test_g6_a_declared_alias_makes_them_one_tool() -> None:
     assert found(compared([row], [asked], blind)) == ["DUPLICATE rekeyed"]
 
 
-GUARDED = rules(guarded=frozenset({"pay", "remind"}))
-
-
-def test_g7_a_repeat_that_the_guard_stops_is_absorbed() -> None:
-    """G7: guard in history, guard in the candidate, same rule, fingerprint and step."""
-    assert found(compared([out(ACME)], [ask(ACME), ask(ACME)], GUARDED)) == [
-        "matched 1",
-        "absorbed 1",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("row", "under"),
-    [
-        (out(ACME, guarded=False), GUARDED),
-        (out(ACME), rules()),
-    ],
-    ids=["history unguarded", "candidate unguarded"],
-)
-def test_g7_a_repeat_that_no_guard_stops_is_a_duplicate(row: Row, under: Rules) -> None:
-    """G7, W14: not guarded and out at least once."""
-    result = compared([row], [ask(ACME), ask(ACME)], under)
-    assert found(result) == ["DUPLICATE repeated", "matched 1"]
-
-
-def test_g7_a_repeat_with_another_value_is_a_conflict() -> None:
-    """G7: the guard would refuse it and it would never go out."""
-    asked = [ask(ACME), ask(ACME.but(amount=99))]
-    assert found(compared([out(ACME)], asked, GUARDED)) == ["MUTATED conflict", "matched 1"]
-
-
-def test_g7_a_repeat_in_another_step_is_swallowed() -> None:
-    """G7: the new weekly reminder that the guard would eat."""
-    remind = call("remind", to="x")
-    asked = [ask(remind, step="s0"), ask(remind, step="s1")]
-    assert found(compared([out(remind)], asked, GUARDED)) == ["EXTRA swallowed", "matched 1"]
-
-
-def test_g7_a_relabelled_call_asked_twice_is_one_finding_where_a_guard_sits() -> None:
-    """G7: the second ask of the new key meets the first; without a guard it goes out again."""
-    asked = [ask(RENAMED), ask(RENAMED)]
-    assert found(compared([out(ACME)], asked, GUARDED)) == ["DUPLICATE relabelled", "absorbed 1"]
-    assert found(compared([out(ACME)], asked)) == ["DUPLICATE relabelled", "DUPLICATE repeated"]
-
-
-def test_g7_what_the_guard_answered_in_history_it_answers_again() -> None:
-    """G7: the version that wrote the record asks twice too; that is no finding."""
-    remind = call("remind", to="x")
-    asked = [ask(remind, step="s0"), ask(remind, step="s1")]
-    row = out(remind)
-    answered = CallAnswered(
-        run="r1",
-        at="",
-        step="s1",
-        tool="remind",
-        key=row.key,
-        fingerprint=row.fingerprint,
-        how="recorded",
-    )
-    assert found(compared([row], asked, GUARDED, answered=[answered])) == [
-        "matched 1",
-        "absorbed 1",
-    ]
-
-
-def test_g7_what_a_person_declined_stays_declined_where_a_guard_sits() -> None:
-    """G7: its key is taken for good; without a guard the repeat goes out for the first time."""
-    row = out(ACME, outcome=Outcome.FAILED)
-    row.decided = True
-    asked = [ask(ACME, by=0), ask(ACME, step="s1", by=0)]
-    assert found(compared([row], asked, GUARDED)) == ["absorbed 1", "failed 1"]
-    assert found(compared([row], asked)) == ["EXTRA new", "failed 1"]
-    other = [ask(ACME.but(amount=99))]
-    assert found(compared([row], other, GUARDED)) == ["EXTRA new"]
-
-
-def test_g7_what_was_answered_is_known_also_where_a_new_default_spells_it_otherwise() -> None:
-    """G7, K2: N adds `tone="plain"`; what the guard answered before, it answers again."""
-    schema = {"properties": {"to": {"type": "string"}, "tone": {"type": "string", "default": "x"}}}
-    new = {"remind": msgspec.structs.replace(DECLARED["remind"], schema=schema)}
-    remind = call("remind", to="x")
-    row = out(remind)
-    asked = [ask(remind, step=step, declared=new) for step in ("s0", "s1")]
-    assert asked[0].fingerprint != row.fingerprint
-    answered = CallAnswered(
-        run="r1",
-        at="",
-        step="s1",
-        tool="remind",
-        key=row.key,
-        fingerprint=row.fingerprint,
-        how="recorded",
-    )
-    under = rules(candidate=new)
-    assert found(compared([row], asked, under, answered=[answered])) == ["matched 1", "absorbed 1"]
-    assert found(compared([row], asked, under)) == ["DUPLICATE repeated", "matched 1"]
-
-
-def test_f33_a_deliberate_repeat_is_told_as_one() -> None:
-    """F33, K: an override marks the repeat; it would do something never done."""
-    asked = [ask(ACME), ask(ACME, override="customer asked again")]
-    assert found(compared([out(ACME)], asked, GUARDED)) == ["EXTRA deliberate", "matched 1"]
-
-
 def test_g8_what_history_holds_twice_is_not_missing() -> None:
     """G8: the same mail went out twice by two workers; every version asks once."""
     mail = call("mail", to="x")
@@ -402,78 +294,6 @@ def test_g9_scope_agent_is_compared_over_all_runs() -> None:
     assert found(compared([row], asked, rules(declared=declared))) == ["matched 1"]
     other = ask(say.but(what="LAUNCH"), run="r2", declared=declared)
     assert found(compared([row], [other], rules(declared=declared))) == ["DUPLICATE relabelled"]
-
-
-def test_k2_a_new_parameter_with_a_default_is_no_finding() -> None:
-    """K2: N adds `currency="EUR"`."""
-    newer = {
-        "pay": Declaration(
-            tool="pay",
-            identity=("vendor",),
-            schema={"properties": {"currency": {"type": "string", "default": "EUR"}}},
-        )
-    }
-    asked = ask(ACME.but(currency="EUR"), declared=newer)
-    assert found(compared([out(ACME)], [asked], rules(candidate=newer))) == ["matched 1"]
-
-
-@pytest.mark.parametrize("identity", [None, ("to",)])
-def test_k2_a_changed_default_is_mutated(identity: tuple[str, ...] | None) -> None:
-    """K2: default normal becomes high: MUTATED, also with identity undeclared."""
-
-    def mail(default: str) -> dict[str, Declaration]:
-        schema = {"properties": {"prio": {"type": "string", "default": default}}}
-        return {"mail": Declaration(tool="mail", identity=identity, schema=schema)}
-
-    to = call("mail", to="x")
-    row = out(to, declared=mail("normal"))
-    asked = ask(to, declared=mail("high"))
-    under = rules(declared=mail("normal"), candidate=mail("high"))
-    result = compared([row], [asked], under)
-    assert found(result) == ["MUTATED changed"]
-    assert result.divergences[0].paths == ("/prio",)
-
-
-def test_k2_the_old_default_written_out_is_the_same_call() -> None:
-    """K2, K3: N changes the default and passes the old one; only the key rule differs."""
-
-    def mail(default: str) -> dict[str, Declaration]:
-        schema = {"properties": {"prio": {"type": "string", "default": default}}}
-        return {"mail": Declaration(tool="mail", schema=schema)}
-
-    to = call("mail", to="x")
-    row = out(to, declared=mail("normal"), guarded=False)
-    asked = ask(to.but(prio="normal"), declared=mail("high"))
-    under = rules(declared=mail("normal"), candidate=mail("high"))
-    assert found(compared([row], [asked], under)) == ["matched 1"]
-    guarded = out(to, declared=mail("normal"))
-    assert found(compared([guarded], [asked], under)) == ["DUPLICATE rekeyed"]
-
-
-def test_k3_a_match_that_needs_rekeying_is_a_duplicate_unless_the_guard_looks() -> None:
-    """K3: a pull request sets `vendor: slug`; the store's documents keep their old ids."""
-    slug = {"pay": Declaration(tool="pay", identity=("vendor",), fields={"vendor": ("slug",)})}
-    spaced = call("pay", vendor="Acme Corp")
-    row, asked = out(spaced), ask(spaced, declared=slug)
-    assert found(compared([row], [asked], rules(candidate=slug))) == ["DUPLICATE rekeyed"]
-    looks = rules(candidate=slug, finds_old_keys=frozenset({"pay"}))
-    assert found(compared([row], [asked], looks)) == ["matched 1"]
-    # No store holds the keys of an imported row.
-    imported = out(spaced, guarded=False)
-    assert found(compared([imported], [asked], rules(candidate=slug))) == ["matched 1"]
-
-
-def test_k3_a_key_that_was_barred_stands_for_nothing() -> None:
-    """K3: as the guard claims under a new rule it bars the old key: one effect, two rows."""
-    slug = {"pay": Declaration(tool="pay", identity=("vendor",), fields={"vendor": ("slug",)})}
-    both = {"pay": slug["pay"]}
-    spaced = call("pay", vendor="Acme Corp")
-    done, barred = out(spaced, declared=slug), out(spaced, outcome=Outcome.FAILED)
-    under = rules(declared={**DECLARED, **both}, candidate=slug)
-    under = replace(under, recorded={one.digest: one for one in (slug["pay"], DECLARED["pay"])})
-    once = ask(spaced, declared=slug, by=0)
-    assert found(compared([done, barred], [once], under)) == ["matched 1"]
-    assert found(compared([done, barred], [], under)) == ["MISSING dropped"]
 
 
 def test_w02_w04_completion_order_and_numbering_do_not_matter() -> None:
@@ -549,7 +369,8 @@ def test_a_call_without_identity_is_not_compared_and_says_so() -> None:
 def test_reasons_are_all_reachable() -> None:
     """No reason is a dead word: the rules above name each of them."""
     told = {reason.value for reason in Reason}
-    text = Path(__file__).read_text(encoding="utf-8")
+    files = sorted(Path(__file__).parent.glob("test_matching_*.py"))
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
     assert [reason for reason in told if reason not in text] == []
 
 
