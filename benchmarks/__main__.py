@@ -14,6 +14,7 @@ BENCHES: Final = (
     ("benchmarks.replay.bench_replay", (), ("--large",)),
     ("benchmarks.replay.bench_drift", (), ("--large",)),
     ("benchmarks.mesh.bench_gate", (), ("2000",)),
+    ("benchmarks.mesh.bench_audit", ("100000",), ("1000000",)),
 )
 """Each with what it is told by default, and with `--large`."""
 
