@@ -239,7 +239,7 @@ def _attempted(failure: Failure) -> Missing | None:
     """What it was barred from may be why, where nothing else is: both are told."""
     if not failure.attempts:
         return None
-    return _outside(f"it tried {failure.attempts[0]}, and raised {failure.detail}")
+    return _outside(f"it tried {failure.attempts[0]}, and ended with {failure.detail}")
 
 
 def _outside(told: str) -> Missing:

@@ -147,7 +147,7 @@ def test_what_an_import_tried_is_why_where_nothing_else_is() -> None:
         found = missing(Failure(slug=slug, detail="ValueError: odd", attempts=tried))
         assert found.kind is Kind.NETWORK
         assert tried[0] in found.what
-        assert "and raised ValueError: odd" in found.what
+        assert "and ended with ValueError: odd" in found.what
     named = Failure(slug="agent-import", detail="KeyError: 'A_KEY'", attempts=tried)
     assert missing(named).kind is Kind.VARIABLE
 
