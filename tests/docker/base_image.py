@@ -94,7 +94,10 @@ class Interpreter:
 
 
 def interpreter(program: str | None = None) -> Interpreter:
-    """The interpreter to pack: `program`, else a 3.12 of pyenv or the path, else this one."""
+    """The interpreter to pack: `program`, else a 3.12 of pyenv or the path, else this one.
+
+    An environment of its own may have no pip; then it is the one that this was made of.
+    """
     said = ""
     for choice in [program] if program else _choices():
         done = subprocess.run(
@@ -114,7 +117,9 @@ def interpreter(program: str | None = None) -> Interpreter:
 def _choices() -> list[str]:
     of_pyenv = sorted(Path.home().glob(f".pyenv/versions/{_PREFERRED}.*/bin/python{_PREFERRED}"))
     named = shutil.which(f"python{_PREFERRED}")
-    return [*map(str, reversed(of_pyenv)), *([named] if named else []), sys.executable]
+    below = Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    here = [sys.executable, *([str(below)] if below.exists() else [])]
+    return [*map(str, reversed(of_pyenv)), *([named] if named else []), *here]
 
 
 def make(client: docker.DockerClient, source: Interpreter) -> str:
