@@ -232,8 +232,9 @@ _NEVER: Final = _set("""
     """)
 _KEYS: Final = frozenset({"idempotency_key", "idempotency_token", "dedup_key", "dedupe_key"})
 _MAKING: Final = _set("""
-    add book buy create generate hire initiate insert issue launch make onboard open order pay
-    place post provision purchase register request reserve schedule send start submit transfer
+    add book buy clone copy create duplicate export fork generate hire import initiate insert issue
+    launch make onboard open order pay place post provision purchase register request reserve
+    schedule send start submit transfer
     """)
 """Verbs that bring forth a thing of its own, whatever party it is for."""
 
@@ -327,6 +328,8 @@ def _kind(said: Sequence[str]) -> str:
     if not said or (said[-1] in _NEVER and said[-1] != "to"):
         return ""
     last, before = said[-1], set(said[:-1])
+    if last == "key" and not before & _OWN:
+        return ""  # of a table: what is put there a second time may be something else
     if last in {"id", "ids", "key"}:
         if before & _PARTY:
             return "party"
