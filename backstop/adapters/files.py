@@ -253,6 +253,12 @@ def _deflated(pieces: Iterable[bytes], path: Path) -> Iterator[bytes]:
 
 
 def _unwritable(path: Path, exc: OSError) -> FileFault:
+    if not path.parent.exists():
+        return FileFault(
+            f"{path}: cannot be written: there is no folder {path.parent}. Nothing was changed; "
+            "make the folder first.",
+            slug="file-unwritable",
+        )
     return FileFault(
         f"{path}: cannot be written: {exc.strerror or exc}. Nothing was changed; check the folder, "
         "its permissions and the space on the disk.",

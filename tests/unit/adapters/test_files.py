@@ -277,3 +277,15 @@ def test_nothing_reaches_a_pipe_if_a_piece_is_refused(tmp_path: Path) -> None:
         assert os.read(reader, 100) == b""
     finally:
         os.close(reader)
+
+
+def test_a_file_whose_folder_is_not_there_says_to_make_the_folder(tmp_path: Path) -> None:
+    """`No such file` of a file that is about to be written sends people looking for the file."""
+    with pytest.raises(BackstopError) as caught:
+        files.write_atomic(tmp_path / "ledgers" / "desk.jsonl", b"x")
+    assert caught.value.slug == "file-unwritable"
+    assert f"there is no folder {tmp_path / 'ledgers'}" in str(caught.value)
+    assert "make the folder first" in str(caught.value)
+    with pytest.raises(BackstopError) as other:
+        files.write_atomic(tmp_path, b"x")
+    assert "make the folder" not in str(other.value)
