@@ -28,15 +28,16 @@ _PURE_MODULES: Final = _set("""
     abc array asyncio.gather asyncio.sleep base64 bisect collections contextlib copy dataclasses
     datetime decimal difflib enum fractions functools google.genai.types hashlib heapq html
     inspect ipaddress itertools json logging math numbers operator os.environ.get os.getenv
-    os.path pprint random re secrets statistics string textwrap time traceback types typing
-    unicodedata urllib.parse uuid warnings zoneinfo
+    os.path os.urandom pprint pytz random re secrets statistics string textwrap time traceback
+    types typing unicodedata urllib.parse uuid warnings zoneinfo
     """)
 """Modules, or single functions of theirs, that change nothing outside."""
 
 _READING_CALLS: Final = _set("""
     csv.DictReader csv.reader glob.glob glob.iglob google.auth.default httpx.get httpx.head
-    httpx.options os.listdir os.scandir os.stat os.walk requests.get requests.head
-    requests.options shutil.which
+    httpx.options os.listdir os.scandir os.stat os.walk psutil.boot_time psutil.cpu_count
+    psutil.cpu_percent psutil.disk_usage psutil.swap_memory psutil.virtual_memory requests.get
+    requests.head requests.options shutil.which
     """)
 _NEUTRAL_CALLS: Final = _set("""
     aiohttp.ClientSession asyncio.Lock asyncio.Semaphore asyncio.as_completed

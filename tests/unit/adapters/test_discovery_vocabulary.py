@@ -23,6 +23,10 @@ def call(name: str) -> ast.Call:
         ("google.genai.types.GenerateContentConfig", Deed.NOTHING),
         ("google.auth.default", Deed.READS),
         ("shutil.which", Deed.READS),
+        ("os.urandom", Deed.NOTHING),
+        ("pytz.timezone", Deed.NOTHING),
+        ("psutil.swap_memory", Deed.READS),
+        ("psutil.Process.kill", Deed.ACTS),
         # Controls: what a client is told to do, and what only looks like one.
         ("shutil.move", Deed.ACTS),
         ("crm.make_client", Deed.ACTS),
