@@ -114,8 +114,8 @@ bench-guard: $(PEERS) ## the guard beside its peers: cost and incidents (8 minut
 demo: $(STAMP) ## workers killed in the middle of a mail: none goes twice
 	@$(PY) -m examples.vendor_onboarding.demo
 
-mesh: $(STAMP) ## trust breaks in a run of four agents: exactly what does not hold is made anew
-	@$(PY) -m examples.evidence_mesh.show
+mesh: $(STAMP) ## trust breaks in a run of four agents: exactly what does not hold is made anew (KEEP=FOLDER leaves one to be recovered)
+	@$(PY) -m examples.evidence_mesh.show $(if $(KEEP),--keep "$(KEEP)")
 
 hammer: $(STAMP) ## the same at every point (15 minutes; HAMMER=short: one)
 	@$(PY) -m benchmarks.hammer $(HAMMER)

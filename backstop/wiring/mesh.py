@@ -268,11 +268,24 @@ def rerunner_of(named: str) -> Rerunner:
 
 
 def anchors_text(
-    pins: Mapping[tuple[DepKind, str], str], *, producers: Sequence[str], payloads: str | None
+    pins: Mapping[tuple[DepKind, str], str],
+    *,
+    producers: Sequence[str],
+    payloads: str | None,
+    rules: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of a ``backstop-mesh.yaml`` with these pins, as of `definitions_of(root)`."""
+    """The text of a ``backstop-mesh.yaml`` with these pins, as of `definitions_of(root)`.
+
+    `rules` are the digests of policy rules, by name.
+    """
     named: dict[str, dict[str, str]] = {}
     for (kind, ref), pinned in sorted(pins.items()):
         named.setdefault(kind.value, {})[ref] = pinned
-    told = {"version": 1, "payloads": payloads, "producers": list(producers), "pins": named}
+    told: dict[str, object] = {
+        "version": 1,
+        "payloads": payloads,
+        "producers": list(producers),
+        "pins": named,
+        "rules": {name: {"digest": rule} for name, rule in sorted((rules or {}).items())},
+    }
     return f"# {FILE}: JSON, which is YAML, too.\n{json.dumps(told, indent=2)}\n"

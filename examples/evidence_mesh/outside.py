@@ -19,10 +19,10 @@ USAGE: Final = {
 
 
 class Clock:
-    """Stands still, but where somebody waits."""
+    """Stands still at `start`, but where somebody waits."""
 
-    def __init__(self) -> None:
-        self._now = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
+    def __init__(self, start: datetime = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)) -> None:
+        self._now = start
 
     def now(self) -> datetime:
         """The instant at which it stands."""

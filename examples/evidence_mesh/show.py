@@ -10,41 +10,24 @@ from it holds. Exit code 1 if that is not how it came.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import logging
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from backstop.adapters.payloads import FolderPayloads
 from backstop.core.checkpoint import Usage
 from backstop.errors import BackstopError
 from backstop.mesh.judging import Seen
 from backstop.mesh.recovering import Recovery
-from backstop.wiring.stores import open_store
-from examples.evidence_mesh.desk import ACTION, Desk, Pins, header, pins_of_today
+from examples.evidence_mesh.desk import ACTION, pins_of_today
+from examples.evidence_mesh.keeping import keep
+from examples.evidence_mesh.opening import LATE_S, OTHERWISE, opened, quiet
 from examples.evidence_mesh.outside import World
 
-LATE_S: Final = 600
-"""How long the orchestrator takes: longer than the history snapshot stays fresh."""
-OTHERWISE: Final = "340 shifts, rate=0.64"
 ALIKE: Final = "340 shifts, rate=0.71"
-
-
-def opened(folder: Path, world: World, pins: Pins) -> Desk:
-    """A desk whose store is in a folder."""
-    store = open_store(f"sqlite:///{folder}/desk.db", header=header(), clock=world.clock)
-    payloads = FolderPayloads(folder / "payloads")
-    return Desk(store=store, payloads=payloads, world=world, pins=pins)
-
-
-def quiet() -> None:
-    """The framework warns of its own experiments, and logs each attempt that ends early."""
-    warnings.simplefilter("ignore")
-    logging.getLogger("google_adk").setLevel(logging.CRITICAL)
 
 
 async def played(folder: Path, history: str) -> Iterator[str]:
@@ -113,10 +96,13 @@ def text() -> str:
 
 
 def main() -> int:
-    """Play it twice, and say how it went."""
+    """Play it twice, and say how it went; or leave one run to be recovered."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave a run in this folder")
+    kept: Path | None = parser.parse_args().keep
     quiet()
     try:
-        sys.stdout.write(text())
+        sys.stdout.write(text() if kept is None else keep(kept))
     except BackstopError as error:
         print(f"error[{error.slug}]: {error}", file=sys.stderr)
         return 1

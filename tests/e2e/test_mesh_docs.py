@@ -12,37 +12,28 @@ from pathlib import Path
 import pytest
 
 from backstop.config.anchors import load
+from backstop.errors import UsageError
+from examples.evidence_mesh.keeping import keep
 from tests.e2e.command import ROOT
-from tests.e2e.mesh.rerunning import opened
 
 PAGE = (ROOT / "docs" / "mesh.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ backstop (mesh .*?) *# exits ([0-9])$", PAGE, re.MULTILINE)
-CONFIG = """\
-version: 1
-agents:
-  clerk:
-    store: sqlite:///desk.db
-"""
-RECOVERY = """\
-from tests.e2e.mesh import rerunning
-
-
-def fleet():
-    made = rerunning.fleet()
-    made.says = {"statistician": "as ever"}
-    return made
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    fleet = opened(tmp_path)
-    fleet.says = {"statistician": "as ever"}
-    fleet.begins()
-    fleet.anchors(tmp_path)
-    (tmp_path / "backstop.yaml").write_text(CONFIG, encoding="utf-8")
-    (tmp_path / "recovery.py").write_text(RECOVERY, encoding="utf-8")
-    return tmp_path
+    kept = tmp_path / "a folder"
+    ran = subprocess.run(
+        [sys.executable, "-m", "examples.evidence_mesh.show", "--keep", str(kept)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "publish_action is BLOCKED" in ran.stdout
+    return kept
 
 
 def test_each_command_ends_as_the_page_says(folder: Path) -> None:
@@ -51,13 +42,24 @@ def test_each_command_ends_as_the_page_says(folder: Path) -> None:
         ran = subprocess.run(
             [sys.executable, "-m", "backstop", *shlex.split(command)],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "FLEET": str(folder)},
+            env={**os.environ, "COLUMNS": "80"},
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
         assert ran.returncode == int(code), (command, ran.stdout, ran.stderr)
+        assert "Traceback" not in ran.stderr
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match="has something in it"):
+        keep(tmp_path)
+    with pytest.raises(UsageError, match="has something in it"):
+        keep(mine)
+    assert [*tmp_path.iterdir()] == [mine]
 
 
 def test_the_anchors_on_the_page_can_be_read(tmp_path: Path) -> None:

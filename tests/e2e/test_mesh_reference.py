@@ -20,7 +20,7 @@ from backstop.core.events import CursorAdvanced, TrustBroken
 from backstop.core.trust import State
 from backstop.mesh.recovering import Point, Recovery
 from backstop.ports import Held
-from examples.evidence_mesh import show
+from examples.evidence_mesh import opening, show
 from examples.evidence_mesh.desk import ACTION, RULE
 from tests.e2e.mesh.desking import (
     Floor,
@@ -70,7 +70,7 @@ def test_stale_evidence_blocks_the_action_and_nothing_else_is_in_question(floor:
 
 def test_the_action_goes_out_only_after_all_that_it_rests_on_is_verified(floor: Floor) -> None:
     desk = floor.stale()
-    floor.world.history = show.OTHERWISE
+    floor.world.history = opening.OTHERWISE
     told: list[tuple[Point, int]] = []
     done = recovered(desk, watch=lambda point, _: told.append((point, len(floor.world.published))))
     assert done.stopped == ""
@@ -86,7 +86,7 @@ def test_the_action_goes_out_only_after_all_that_it_rests_on_is_verified(floor: 
 
 def test_scout_is_reused_and_three_are_asked_again(floor: Floor) -> None:
     desk = floor.stale()
-    floor.world.history = show.OTHERWISE
+    floor.world.history = opening.OTHERWISE
     told = recovered(desk).receipt
     assert floor.world.asked == ["statistician", "skeptic", "orchestrator"]
     assert [one.gen for one in attempts(desk, SCOUT)] == [0]
@@ -134,7 +134,7 @@ def test_a_run_that_is_in_time_is_left_alone(floor: Floor) -> None:
 def test_what_is_made_anew_names_what_it_was_made_from_as_before(floor: Floor) -> None:
     """A reused step stays the origin of what it said: were it lost, a later break would miss it."""
     desk = floor.stale()
-    floor.world.history = show.OTHERWISE
+    floor.world.history = opening.OTHERWISE
     recovered(desk)
     for step in (STATISTICIAN, SKEPTIC):
         first, second = attempts(desk, step)
@@ -147,7 +147,7 @@ def test_what_is_made_anew_names_what_it_was_made_from_as_before(floor: Floor) -
     assert recovered(desk).stopped == ""
 
 
-@pytest.mark.parametrize("history", [show.OTHERWISE, show.ALIKE])
+@pytest.mark.parametrize("history", [opening.OTHERWISE, show.ALIKE])
 def test_a_recovery_comes_out_as_a_run_from_the_start_would(
     floor: Floor, tmp_path: Path, history: str
 ) -> None:
@@ -252,7 +252,7 @@ def test_a_policy_that_loosens_in_flight_is_for_new_runs_only(floor: Floor) -> N
 
 def test_two_workers_recover_a_run_once(floor: Floor) -> None:
     one = floor.stale()
-    floor.world.history = show.OTHERWISE
+    floor.world.history = opening.OTHERWISE
     two = floor.desk("worker-2")
 
     async def both() -> list[Recovery | Held]:
@@ -284,7 +284,7 @@ def test_whoever_takes_over_after_a_crash_goes_on_where_it_ended(
     floor: Floor, point: Point
 ) -> None:
     desk = floor.stale()
-    floor.world.history = show.OTHERWISE
+    floor.world.history = opening.OTHERWISE
     crashed: list[Point] = []
     with pytest.raises(KeyboardInterrupt):
         recovered(desk, watch=dying(point, crashed))
@@ -299,7 +299,7 @@ def test_whoever_takes_over_after_a_crash_goes_on_where_it_ended(
 
 def test_a_worker_that_dies_in_a_model_call_leaves_nothing_half_done(floor: Floor) -> None:
     desk = floor.stale()
-    floor.world.history = show.OTHERWISE
+    floor.world.history = opening.OTHERWISE
 
     def dies() -> None:
         raise KeyboardInterrupt

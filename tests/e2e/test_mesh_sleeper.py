@@ -11,7 +11,7 @@ import pytest
 from backstop.errors import BackstopError
 from backstop.mesh.books import RECOVERING
 from backstop.mesh.recovering import Recovery
-from examples.evidence_mesh import show
+from examples.evidence_mesh import opening
 from examples.evidence_mesh.desk import Desk
 from tests.e2e.mesh.desking import Floor, attempts, recovered, states
 
@@ -36,7 +36,7 @@ class Unfenced(Desk):
 def floor(tmp_path: Path) -> Floor:
     made = Floor(folder=tmp_path)
     made.stale()
-    made.world.history = show.OTHERWISE
+    made.world.history = opening.OTHERWISE
     return made
 
 

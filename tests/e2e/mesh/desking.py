@@ -18,8 +18,8 @@ from backstop.mesh.recovering import Recovery
 from backstop.mesh.standing import reach_of
 from backstop.ports import Held
 from examples.evidence_mesh.desk import RUN, Desk, Pins, pins_of_today
+from examples.evidence_mesh.opening import opened
 from examples.evidence_mesh.outside import World
-from examples.evidence_mesh.show import opened
 
 
 @functools.cache

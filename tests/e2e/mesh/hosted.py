@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from examples.evidence_mesh.show import quiet
+from examples.evidence_mesh.opening import quiet
 from tests.e2e.mesh.desking import Floor, pins
 
 
