@@ -145,12 +145,11 @@ _MANNERLESS: Final = re.compile(r"^(?:HTTP|JSON|YAML|URL|URI|SSL|TLS|NOT|THE|ERR
 def _variable(failure: Failure) -> Missing | None:
     names = _required(failure.detail)
     if len(names) > 1:
-        options = " ".join(f"--env {name}=VALUE" for name in names)
         return Missing(
             kind=Kind.VARIABLE,
             name=names[0],
             what=f"the environment variables {', '.join(names)} are not set",
-            remedy=f"give each a harmless value: {options}, or sandbox.env in backstop.yaml",
+            remedy="give each a harmless value: --env NAME=VALUE, or sandbox.env in backstop.yaml",
         )
     name = names[0] if names else _variable_of(failure)
     if name is None:

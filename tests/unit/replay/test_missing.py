@@ -71,7 +71,7 @@ def test_a_class_of_settings_is_known_though_some_of_it_is_set_and_all_it_lacks_
     told = missing(Failure(slug="agent-import", detail=f"{some} key Field required [type=missing,"))
     assert str(told) == (
         "the environment variables MONGO_URI, KEY are not set; give each a harmless value: "
-        "--env MONGO_URI=VALUE --env KEY=VALUE, or sandbox.env in backstop.yaml"
+        "--env NAME=VALUE, or sandbox.env in backstop.yaml"
     )
     assert told.at_a_gate(python="").endswith(
         "give each a harmless value by sandbox.env in backstop.yaml"
