@@ -90,6 +90,7 @@ _INSTALL: Final = "install the agent's requirements where Backstop runs, or say 
 _NO_MODULE: Final = re.compile(r"No module named '([\w.]+)'")
 _TO_INSTALL: Final = re.compile(r"pip3? install (?:-\S+ )*[\"'`]?([\w.\[\],-]*[\w\]])")
 _NOT_IN: Final = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'( \(unknown location\))?")
+_IS_OWN: Final = re.compile(r"\(/(?!.*(?:site|dist)-packages/)(?!.*/lib/python)[^)]*\)")
 _VERSION: Final = "install the version of it that the agent's requirements name, or say --python"
 
 
@@ -103,6 +104,10 @@ def _package(failure: Failure) -> Missing | None:
         name = f"{found[2]}.{found[1]}"
         what = f"the module {name} is not installed"
         return Missing(kind=Kind.PACKAGE, name=name, what=what, remedy=_INSTALL)
+    if found is not None and _IS_OWN.search(text) is not None:
+        what = f"its own module {found[2]} has no {found[1]}"
+        remedy = "define it there, or import it from where it is"
+        return Missing(kind=Kind.CODE, name=found[2], what=what, remedy=remedy)
     if found is not None:
         what = f"the module {found[2]} that is installed has no {found[1]}"
         return Missing(kind=Kind.PACKAGE, name=found[2], what=what, remedy=_VERSION)

@@ -129,6 +129,15 @@ def test_what_the_loader_puts_before_it_is_not_told() -> None:
     assert told.what == "its import raised RuntimeError: no luck"
 
 
+def test_a_name_that_the_agents_own_module_lacks_is_no_matter_of_versions() -> None:
+    said = "ImportError: cannot import name 'look' from 'desk.tools' ({})"
+    own = missing(Failure(slug="agent-import", detail=said.format("/repo/desk/tools/__init__.py")))
+    assert (own.kind, own.what) == (Kind.CODE, "its own module desk.tools has no look")
+    for place in ("/venv/lib/python3.11/site-packages/desk/tools.py", "/usr/lib/python3.11/x.py"):
+        found = missing(Failure(slug="agent-import", detail=said.format(place)))
+        assert found.kind is Kind.PACKAGE
+
+
 def test_a_file_that_is_not_there_is_named() -> None:
     detail = "FileNotFoundError: [Errno 2] No such file or directory: 'prompts/a.txt'"
     assert kind_and_name(detail) == (Kind.FILE, "prompts/a.txt")
