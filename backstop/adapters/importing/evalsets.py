@@ -94,7 +94,9 @@ def _case(case: Mapping[str, Json], telling: _Telling, *, place: str, name: str)
         raise ImportRefused("neither a 'conversation' nor 'data'; give an evalset of ADK's")
     for number, turn in enumerate(turns or []):
         telling.place = f"invocation {number}"
+        before = len(telling.items)
         telling.turn(object_of(turn, "it"))
+        telling.unanswered += not any(isinstance(it, Spoken) for it in telling.items[before:])
     return Conversation(
         run=run,
         at=telling.items[0].at if telling.items else moment(began, 0),
@@ -150,6 +152,7 @@ class _Telling:
     gaps: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)
     unplaced: int = 0
+    unanswered: int = 0
 
     def found_gaps(self) -> list[str]:
         """What the case cannot tell."""
@@ -164,6 +167,11 @@ class _Telling:
                     f"it expects {_some(unknown)}, of which the configuration says nothing: "
                     "declare it, or take the case out if the agent has it no longer"
                 )
+        if self.unanswered:
+            self.gaps.append(
+                f"it holds no answer to {self.unanswered} of its messages: nothing says what the "
+                "agent does then"
+            )
         if self.unplaced:
             self.gaps.append(
                 f"{self.unplaced} texts of sub-agents have no place in its order, and are left out"

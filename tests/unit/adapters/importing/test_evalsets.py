@@ -262,3 +262,13 @@ def test_a_case_that_is_named_by_the_path_of_its_file_is_named_by_the_file() -> 
         assert told.run == "desk"
     [told] = read(evalset(case(turn(), name="/usr/somebody/other.evalset.json")))
     assert told.run == "/usr/somebody/other.evalset.json"
+
+
+def test_a_message_without_an_answer_is_a_gap() -> None:
+    silent = {"user_content": words("What is the weather?")}
+    [told] = read(evalset(case(turn(), silent, silent)))
+    assert told.gaps == [
+        "it holds no answer to 2 of its messages: nothing says what the agent does then"
+    ]
+    [control] = read(evalset(case(turn(), turn({"toolUses": [asks("pay", "c1", order="7")]}))))
+    assert not any("no answer to" in gap for gap in control.gaps)
