@@ -38,12 +38,13 @@ RADIUS: Final = """
     WITH RECURSIVE edge AS (
         SELECT run, line->>'$.step' AS step,
             unnest(from_json(line->'$.body.deps', '["JSON"]')) AS dep
-        FROM '{folder}/entries-*.parquet' WHERE kind = 'checkpoint'
+        FROM '{folder}/entries-*.parquet'
+        WHERE kind = 'checkpoint' AND run IN (SELECT 'r' || i FROM range({asked}) t(i))
     ), made AS (
         SELECT run, step, dep->>'$.ref' AS made_from FROM edge WHERE dep->>'$.kind' = 'upstream'
     ), reached AS (
         SELECT DISTINCT run, made_from AS step FROM made
-        WHERE made_from = 's0' AND run IN (SELECT 'r' || i FROM range({asked}) t(i))
+        WHERE made_from = 's0'
         UNION
         SELECT made.run, made.step FROM reached
         JOIN made ON made.run = reached.run AND made.made_from = reached.step

@@ -88,9 +88,7 @@ class ParquetArchive:
                 (at for at, file in enumerate(files) if _first(file) <= after + 1), default=0
             )
             for file in files[begin:]:
-                for entry in self._rows(file):
-                    if entry.seq > after:
-                        yield entry
+                yield from self._rows(file, after)
 
     def head(self) -> Tip:
         """How far it reaches."""
@@ -141,12 +139,12 @@ class ParquetArchive:
                 return
             yield entry
 
-    def _rows(self, file: Path) -> Iterator[Entry]:
-        """What a file holds, in the order of the numbers."""
+    def _rows(self, file: Path, after: int) -> Iterator[Entry]:
+        """What a file holds behind a number, in order."""
         # A cursor of its own: what is read here may be read elsewhere at the same time.
         asked = self._db.cursor().execute(
-            f"SELECT {_NAMES} FROM read_parquet(?) ORDER BY seq",  # noqa: S608 - of constants
-            [str(file)],
+            f"SELECT {_NAMES} FROM read_parquet(?) WHERE seq > ? ORDER BY seq",  # noqa: S608
+            [str(file), after],
         )
         while rows := asked.fetchmany(_FETCH):
             for row in rows:

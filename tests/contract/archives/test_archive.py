@@ -35,8 +35,8 @@ def test_it_is_read_from_behind_a_number(place: ArchiveBench) -> None:
 
 def test_it_grows_by_what_follows(place: ArchiveBench) -> None:
     entries = story()
-    for entry in entries:
-        place.archive.append([entry])
+    for first, end in ((0, 1), (1, 2), (2, len(entries))):
+        place.archive.append(entries[first:end])
     assert held(place.archive) == entries
 
 

@@ -194,7 +194,7 @@ def test_a_loss_a_forgery_and_a_cut_are_not_believed_anywhere(
 
 
 @pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize("at", [0, 3, -1])
+@pytest.mark.parametrize("at", [0, 6])
 def test_one_act_behind_its_back_adds_no_trust_and_is_not_believed(
     near: ArchiveBench, act: str, at: int
 ) -> None:
@@ -203,8 +203,8 @@ def test_one_act_behind_its_back_adds_no_trust_and_is_not_believed(
 
 def one_act_is_seen(place: ArchiveBench, act: str, at: int) -> None:
     honest = ledger(HONEST)
-    nothing_more_is_verified(place, [(act, at % len(honest), 4)])
-    told = tampered(honest, [(act, at % len(honest), 4)])
+    nothing_more_is_verified(place, [(act, at, 4)])
+    told = tampered(honest, [(act, at, 4)])
     if told == honest or {one.seq: one for one in told} == {one.seq: one for one in honest}:
         return  # places that hold one entry a number undo it by themselves
     place.put(told)
