@@ -59,7 +59,15 @@ def specimen_packages(dockerd: str, docker_client: docker.DockerClient, base_ima
 
 @pytest.fixture(scope="module")
 def lone_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[docker.DockerClient]:
-    """A client of one more daemon, which nobody else uses: what is left in it, the tests left."""
+    """A client of one more daemon, which nobody else uses: what is left in it, the tests left.
+
+    Whoever names a daemon for tests has no other; nothing else may use that one meanwhile.
+    """
+    if given := os.environ.get("BACKSTOP_TEST_DOCKER"):
+        client = docker.DockerClient(base_url=given, version="auto")
+        yield client
+        client.close()
+        return
     folder = tmp_path_factory.mktemp("lone") / "daemon"
     client = docker.DockerClient(base_url=_started(folder, os.getpid()), version="auto")
     yield client
