@@ -99,7 +99,8 @@ class Sitting:
         for step, left in trail.told:
             forms = [made["form"] for made in left["parts"]]
             for part in quoted(left.get("agent") or "user", forms):
-                trail.says(step, self.parts.part(part))
+                if part.text not in FRAMING:
+                    trail.says(step, self.parts.part(part))
         trail.told.clear()
 
     def says(self, step: Open, event: Any) -> None:
