@@ -106,6 +106,24 @@ _QUIET: Final = (
     "vertexai.init",
     "logging.",
 )
+_DESCRIBING: Final = frozenset(
+    {
+        "sqlalchemy.engine.create.create_engine",
+        "sqlalchemy.ext.asyncio.engine.create_async_engine",
+        "sqlalchemy.ext.asyncio.session.async_sessionmaker",
+        "sqlalchemy.orm._orm_constructors.mapped_column",
+        "sqlalchemy.orm._orm_constructors.relationship",
+        "sqlalchemy.orm.decl_api.declarative_base",
+        "sqlalchemy.orm.session.sessionmaker",
+        "sqlalchemy.sql.schema.Column",
+        "sqlalchemy.sql.schema.ForeignKey",
+        "sqlalchemy.sql.schema.Index",
+        "sqlalchemy.sql.schema.MetaData",
+        "sqlalchemy.sql.schema.Table",
+        "sqlalchemy.sql.schema.UniqueConstraint",
+    }
+)
+"""What describes a database, or will speak with one: to call it connects to nothing."""
 _METHODS: Final = frozenset({"write_bytes", "write_text"})
 """Methods of whatever object: only a path has them."""
 _MODELS: Final = (
@@ -139,7 +157,7 @@ def is_outward(dotted: str) -> bool:
     if is_model(dotted):
         return True
     top = dotted.partition(".")[0]
-    if top in _HARMLESS or dotted.startswith(_QUIET):
+    if top in _HARMLESS or dotted in _DESCRIBING or dotted.startswith(_QUIET):
         return False
     if top in sys.stdlib_module_names:
         return dotted.startswith(_STDLIB)
