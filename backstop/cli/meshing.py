@@ -56,9 +56,10 @@ class Where:
     trusted: Path | None = None
     high_water: Path | None = None
 
-    def look(self) -> tuple[mesh.Looked, str]:
+    def look(self, *, whole: bool = False) -> tuple[mesh.Looked, str]:
         """It as it stands, and the words that reach it again.
 
+        Of a store only the run that is named is read, unless the `whole` of it is asked for.
         Raises `BackstopError`, which says all that is missing.
         """
         if self.file is not None:
@@ -77,7 +78,7 @@ class Where:
         else:
             (mind, remarks), (where, store) = _both(lambda: mesh.mind_of(self.anchors), self._found)
             options = where.options + self._options()
-            looked = mesh.look_at_store(store, mind, name=where.url, run=self.run)
+            looked = mesh.look_at_store(store, mind, name=where.url, run=self.run, whole=whole)
         return replace(looked, remarks=(*remarks, *looked.remarks)), options
 
     def _found(self) -> tuple[Place, MeshStore]:
@@ -169,7 +170,8 @@ def break_trust(where: Where, named: Named, *, reason: str, by: str | None, form
         raise UsageError("--reason: say what was found; it stays on record")
     if len(reason) > MOST_WORDS:
         raise UsageError(f"--reason: longer than {MOST_WORDS} characters")
-    looked, options = where.look()
+    # A range of places is one in the whole ledger.
+    looked, options = where.look(whole=named.producer is not None)
     size = max((seen.whole.size for seen in looked.runs.values()), default=0)
     found, reach = mesh.break_trust(
         where.place().open(),

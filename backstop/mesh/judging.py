@@ -6,8 +6,9 @@ effect gate (`MeshJudge`) looks at the step that is about to act and at all that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from heapq import merge
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from backstop.core.anchors import Anchors, world_of
 from backstop.core.checkpoint import Checkpoint, Dep, DepKind, StepKind
 from backstop.core.effectgate import Control, Place, Precondition, Unverified, judged
-from backstop.core.events import EffectClaimed
+from backstop.core.events import EffectClaimed, Event, TrustBroken
 from backstop.core.meshlog import MeshLog, RunLog
 from backstop.core.shapes import fits
 from backstop.core.trust import Checker, Reason, State
@@ -72,18 +73,41 @@ class Seen:
         return self.verdicts.graph
 
 
-def look(store: MeshStore, mind: Mind, run: str) -> Seen:
+def look(store: MeshStore, mind: Mind, run: str, *, every_break: bool = False) -> Seen:
     """Judge a run as it stands in a store. Raises `BackstopError`, and what the store raises.
 
-    The control state is read first: what breaks later makes the epoch a stale one.
+    The control state is read first: what breaks later makes the epoch a stale one. Of other runs
+    nothing is read, but the places of their breaks where `every_break` is asked for.
     """
     control = store.control()
-    # Places that a break names, and those of breaks of other runs, are places in the whole ledger.
-    alone = all(
-        one.run == run and not isinstance(one.broken.selector, Producer) for one in control.breaks
-    )
-    whole = MeshLog.of(store.read(run if alone else None))
-    return seen_in(whole, mind, run, control)
+    told = events_for(store, control, run, every_break=every_break)
+    return seen_in(MeshLog.of(told), mind, run, control)
+
+
+def events_for(
+    store: MeshStore, control: Control, run: str, *, every_break: bool = False
+) -> Iterator[Event]:
+    """What has to be read to judge a run: its events, and the breaks that concern it, in order.
+
+    A break of no run in particular may be one that the control state lost, so those are always
+    read. What a recorder vouched for is named by places in the whole ledger, so there all of it
+    is read.
+    """
+    concern = [one for one in control.breaks if one.run in {"", run}]
+    if any(isinstance(one.broken.selector, Producer) for one in concern):
+        return store.read()
+    others = {"", *(one.run for one in control.breaks if every_break)} - {run}
+    breaks = [filter(_is_break, store.read(other)) for other in sorted(others)]
+    # A break at the very time of a record comes after it, and so names it.
+    return merge(store.read(run), *breaks, key=_at)
+
+
+def _is_break(event: Event) -> bool:
+    return isinstance(event, TrustBroken)
+
+
+def _at(event: Event) -> str:
+    return event.at
 
 
 def seen_in(whole: MeshLog, mind: Mind, run: str, control: Control) -> Seen:

@@ -152,7 +152,7 @@ class Coordinator:
 
     async def look(self, run: str) -> Seen:
         """Judge a run as it stands."""
-        return await self.ask(lambda: look(self.store, self.mind, run))
+        return await self.ask(lambda: look(self.store, self.mind, run, every_break=True))
 
     async def ask(self, ask: Callable[[], R]) -> R:
         """Ask the store; off the event loop where it waits for a network."""

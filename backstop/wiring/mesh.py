@@ -29,7 +29,7 @@ from backstop.core.trustbreak import Selector, Steps, TrustBreak
 from backstop.errors import BackstopError, UsageError
 from backstop.guard.claims.undoing import Undos
 from backstop.guard.effect import declarations
-from backstop.mesh.judging import MeshJudge, Mind, Seen, seen_in
+from backstop.mesh.judging import MeshJudge, Mind, Seen, events_for, seen_in
 from backstop.mesh.recovering import Coordinator, Point, Recovery, Rerunner
 from backstop.mesh.standing import reach_of, to_act
 from backstop.meshports import MeshStore, OutEffect
@@ -153,11 +153,18 @@ def look_at_file(
     )
 
 
-def look_at_store(store: MeshStore, mind: Mind, *, name: str, run: str | None) -> Looked:
-    """The mesh of a store. Raises `BackstopError`."""
+def look_at_store(
+    store: MeshStore, mind: Mind, *, name: str, run: str | None, whole: bool = True
+) -> Looked:
+    """The mesh of a store. Raises `BackstopError`.
+
+    Without the `whole` of it only the `run` that is named is read, and the breaks that concern it:
+    places are then places in what was read.
+    """
     control = store.control()
-    whole = MeshLog.of(store.read())
-    runs = _judged(whole, mind, control, run, name=name)
+    read = store.read() if whole or run is None else events_for(store, control, run)
+    told = MeshLog.of(read)
+    runs = _judged(told, mind, control, run, name=name)
     leases = {one: lease for one in runs if (lease := store.recovering(one)) is not None}
     distrusted = [one for one in store.out(run) if one.trust in UNSETTLED] if control.breaks else []
     return Looked(
