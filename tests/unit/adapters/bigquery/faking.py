@@ -11,22 +11,26 @@ import gzip
 import json
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import msgspec
+import pytest
 
 from backstop.adapters.bigquery import BigQueryArchive, Pacing, Place
 from backstop.adapters.bigquery.rows import COLUMNS
 from backstop.core.auditlog import Entry, hash_of
 from backstop.core.reckoning import FIGURES, reckon
+from backstop.errors import BackstopError
+from tests.contract.archives.bench import story
 from tests.github.serving import Answer, Asked, serving
 
 PLACE: Final = Place(project="p", dataset="d", table="t")
 NAMES: Final = Entry.__struct_fields__
+STORY: Final = story()
 CALLS: Final = ("look", "make", "load", "job", "query", "page")
 """Kinds of calls: look for the table, make it, load, look at a job, ask a query, its next page."""
 
@@ -256,6 +260,14 @@ def desk(fake: FakeBigQuery | None = None) -> Iterator[Desk]:
     with serving(fake.answer, "127.0.0.1") as url:
         yield Desk(fake=fake, time=Time(), host=url.removeprefix("http://"))
         fake.ended.set()
+
+
+def slug(ask: Callable[[], object]) -> str:
+    """The slug of the error that comes of asking, which is one line."""
+    with pytest.raises(BackstopError) as caught:
+        ask()
+    assert "\n" not in str(caught.value)
+    return caught.value.slug
 
 
 def _kind(asked: Asked) -> str:

@@ -17,10 +17,8 @@ from backstop.adapters.bigquery.rows import row_of
 from backstop.core.auditlog import tip_at
 from backstop.errors import BackstopError, ConfigError, LedgerError
 from tests.architecture.source import ROOT
-from tests.contract.archives.bench import story
-from tests.unit.adapters.bigquery.faking import PLACE, Says, desk
+from tests.unit.adapters.bigquery.faking import PLACE, STORY, Says, desk
 
-STORY = story()
 ASKS = """
 import sys
 from backstop.adapters.bigquery import BigQueryArchive, Place
