@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -37,6 +38,8 @@ ROOT = Path(__file__).parents[2]
 ABUSE = ROOT / "tests" / "docker" / "agents" / "abuse.py"
 WORD = "backstop-only-outside"
 MIB = 1 << 20
+SLOW = int(os.environ.get("BACKSTOP_TEST_SLOW", "1"))
+"""How much more time a machine needs that emulates its processor."""
 
 PATIENT = Limits(
     line=MIB,
@@ -45,12 +48,12 @@ PATIENT = Limits(
     memory=64 * MIB,
     files=256,
     file_bytes=16 * MIB,
-    silence_s=60,
-    wall_s=60,
+    silence_s=60 * SLOW,
+    wall_s=60 * SLOW,
 )
 """For programs that end by themselves, on however busy a machine."""
-SILENT = replace(PATIENT, silence_s=3)
-SHORT = replace(PATIENT, wall_s=3)
+SILENT = replace(PATIENT, silence_s=3 * SLOW)
+SHORT = replace(PATIENT, wall_s=3 * SLOW)
 
 OF_THE_IMAGE = {"LD_PRELOAD", "PYTHONHOME", "PYTHONSTARTUP", "TOKEN"}
 
