@@ -43,11 +43,11 @@ def plan(verdicts: Verdicts) -> RecoveryPlan:
         "frozen": [],
         "unknown": [],
     }
-    for node in (*order, *cyclic):
-        verdict = verdicts[node.step]
-        if graph[node.step].kind is StepKind.EFFECT and verdict.badness:
-            lists["frozen"].append(node.step)
-        lists[_list_of(verdict.badness, graph[node.step].kind)].append(node.step)
+    for step in (node.step for node in (*order, *cyclic)):
+        badness, kind = verdicts[step].badness, graph[step].kind
+        if badness and kind is StepKind.EFFECT:
+            lists["frozen"].append(step)
+        lists[_list_of(badness, kind)].append(step)
     return RecoveryPlan(**{name: tuple(steps) for name, steps in lists.items()})
 
 

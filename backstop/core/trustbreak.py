@@ -68,8 +68,8 @@ class TrustBreak(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(selector, Steps):
             return before and checkpoint.step in selector.steps
         if isinstance(selector, Inputs):
-            return (before or selector.digest is not None) and any(
-                selector.names(dep) for dep in checkpoint.deps
-            )
+            if not before and selector.digest is None:
+                return False
+            return any(selector.names(dep) for dep in checkpoint.deps if dep.ref == selector.ref)
         told = selector.first <= checkpoint.seq <= selector.last
         return told and checkpoint.producer == selector.producer

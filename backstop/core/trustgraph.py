@@ -108,13 +108,14 @@ class TrustGraph:
 
     def blast(self, roots: Iterable[str]) -> set[str]:
         """The roots and all that was made from them, directly or not: what to freeze."""
-        waiting = [self._nodes[step] for step in roots if step in self._nodes]
-        seen = {node.step for node in waiting}
-        while waiting:
-            for node in waiting.pop().below:
-                if node.step not in seen:
-                    seen.add(node.step)
-                    waiting.append(node)
+        reached = [self._nodes[step] for step in roots if step in self._nodes]
+        seen = {node.step for node in reached}
+        for node in reached:  # which grows meanwhile
+            for below in node.below:
+                step = below.step
+                if step not in seen:
+                    seen.add(step)
+                    reached.append(below)
         return seen
 
     def selected(self, broken: TrustBreak) -> set[str]:

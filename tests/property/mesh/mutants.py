@@ -137,7 +137,7 @@ FAULTS: Final = {
         "            for below in node.below if node.step in moved else ():\n",
     ),
     "the blast radius ends at the first neighbours": Fault(
-        "the_blast_radius_is_exact", "trustgraph", "                    waiting.append(node)\n", ""
+        "the_blast_radius_is_exact", "trustgraph", "                    reached.append(below)\n", ""
     ),
     # Own checks
     "a checker that raises has passed": Fault(
