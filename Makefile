@@ -11,6 +11,7 @@ STAMP := .venv/.installed
 OLDEST := .venv-oldest/.installed
 BIGQUERY := .venv-bigquery/.installed
 PEERS := .venv-bench/.installed
+MESH_PEERS := .venv-bench-mesh/.installed
 GUARD_BENCH_ARGS ?=
 HAMMER ?= long
 
@@ -30,7 +31,7 @@ export UV_PYTHON_DOWNLOADS = never
 export UV_SYSTEM_CERTS = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt lint type imports test e2e rootless property golden replay gate control diff bench bench-guard demo mesh hammer docs check coverage clean
+.PHONY: help install fmt lint type imports test e2e rootless property golden replay gate control diff bench bench-guard bench-mesh demo mesh hammer docs check coverage clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +111,15 @@ $(PEERS): $(STAMP) benchmarks/guard/requirements.txt
 
 bench-guard: $(PEERS) ## the guard beside its peers: cost and incidents (8 minutes)
 	@$(PY) -m benchmarks.guard.bench_guard $(GUARD_BENCH_ARGS)
+
+$(MESH_PEERS): $(STAMP) benchmarks/mesh/requirements.txt
+	@if [ -f $@ ] && cksum benchmarks/mesh/requirements.txt | cmp -s - $@; then touch $@; exit 0; fi; \
+	$(PY) -m venv --clear .venv-bench-mesh && \
+	.venv-bench-mesh/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/mesh/requirements.txt && \
+	cksum benchmarks/mesh/requirements.txt > $@
+
+bench-mesh: $(MESH_PEERS) ## the mesh beside graph libraries: radius, plan, memory, a million steps (3 minutes)
+	@$(PY) -m benchmarks.mesh.bench_radius
 
 demo: $(STAMP) ## workers killed in the middle of a mail: none goes twice
 	@$(PY) -m examples.vendor_onboarding.demo
