@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from time import perf_counter
 from typing import Final, Self
 
@@ -14,6 +14,7 @@ import msgspec
 
 from backstop.adapters.content import files_of, version_of
 from backstop.adapters.project import data_around, project_of
+from backstop.config.waivers import FILE as WAIVERS
 from backstop.core.intents import Intent, IntentsHeader, RunReplayed
 from backstop.core.ledgerfile import Ledger
 from backstop.gate.comparing import Asked
@@ -27,7 +28,8 @@ from backstop.replay.keyed import said
 from backstop.replay.naming import names_in
 from backstop.replay.service import Plan, Progress, Replay, replay, replay_both
 from backstop.replay.wire import ToolSeen
-from backstop.wiring.checkouts import package_files
+from backstop.wiring.accepting import BASELINE
+from backstop.wiring.checkouts import inside, package_files
 from backstop.wiring.jobs import Job
 from backstop.wiring.redacting import redaction_key
 from backstop.wiring.sandboxes import Contents, Say, Shelf, sandbox
@@ -133,7 +135,24 @@ def _code(job: Job, folder: Path) -> Code:
     versions = [one for one in (job.candidate, job.base) if one is not None]
     names = frozenset[str]().union(*(names_in(files_of(one)) for one in versions))
     around = data_around(folder, names, project=project_of(folder, job.checkouts()))
-    return Code.of(files_of(folder), around=around)
+    named = {PurePosixPath(name).name for name in names}
+    ours = {path for path in _of_the_gate(job, folder) if PurePosixPath(path).name not in named}
+    return Code.of((one for one in files_of(folder) if one[0] not in ours), around=around)
+
+
+def _of_the_gate(job: Job, folder: Path) -> frozenset[str]:
+    """The files in a version's folder that the gate reads for itself, by their paths in it.
+
+    They are judged by their own rules (D1, D4), and are no part of the agent unless it names them:
+    else each waiver would change a file that no run reads, which takes another waiver.
+    """
+    files = job.ledgers()
+    for config in (job.config, job.base_config):
+        if config is not None:
+            file = Path(config.file)
+            files += [file, file.parent / WAIVERS, file.parent / BASELINE]
+    found = (inside(file, folder) for file in files)
+    return frozenset(path for path in found if path is not None)
 
 
 def _unseen(job: Job) -> tuple[str, ...]:

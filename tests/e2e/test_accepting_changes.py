@@ -80,6 +80,35 @@ def test_d7_a_body_that_a_person_accepted_passes_until_it_is_edited_once_more(
     assert told(ran)["coverage"]["accepted"] == 0
 
 
+def alone(folder: Path, edit: tuple[str, str]) -> Path:
+    """A checkout that is all one agent: what the gate reads lies beside ``agent.py``."""
+    made = checkout(folder / "made", edit=edit)
+    for file in sorted((folder / "made/agent").iterdir()):
+        if file.is_file():
+            shutil.copy(file, folder)
+    file = folder / "backstop.yaml"
+    text = made.read_text(encoding="utf-8").replace("path: agent\n", "path: .\n")
+    file.write_text(f"# {folder.name}\n{text}", encoding="utf-8")
+    shutil.rmtree(folder / "made")
+    return file
+
+
+@pytest.mark.parametrize(("note", "code"), [("one", 0), ("backstop-waivers.yaml", 3)])
+def test_d4_waivers_beside_the_agents_code_count_and_are_no_file_that_changed_unread(
+    tmp_path: Path, note: str, code: int
+) -> None:
+    """D4, D7: unless the agent names the file, and so may read it."""
+    base, head = alone(tmp_path / "base", ("", "")), alone(tmp_path / "head", edited(note))
+    (one,) = told(gated(head, base, "--format", "json"))["coverage"]["unshown"]
+    ran = backstop("waive", one["fingerprint"], *WHY, *EVA, "--config", head)
+    assert (ran.code, ran.err) == (0, "")
+    assert (head.parent / "backstop-waivers.yaml").exists()
+    ran = gated(head, base, "--format", "json")
+    unread = [line for line in told(ran)["coverage"]["uncovered"] if "no run read it" in line]
+    assert ran.code == code, unread
+    assert unread == (["backstop-waivers.yaml is new and no run read it"] if code else [])
+
+
 def test_d4_a_strict_base_does_not_count_what_the_change_accepts_itself(
     tmp_path: Path,
 ) -> None:
