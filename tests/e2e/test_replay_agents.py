@@ -76,7 +76,7 @@ def test_a_loop_that_goes_round_once_more_is_no_pass(studio: Studio) -> None:
     more = studio.version("v2", LOOP, ("max_iterations=1", "max_iterations=2"))
     found = verdict(ledger, replayed(ledger, more))
     assert found.decision is Decision.INCONCLUSIVE
-    assert "agent worker asks its model for the 3rd time" in found.why[1]
+    assert any("agent worker asks its model for the 3rd time" in why for why in found.why)
 
 
 STEERED = f'''{PAY}

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.plugins import BasePlugin
-from google.adk.tools import google_search
+from google.adk.tools.google_search_tool import google_search
 
 from backstop.core.declaration import Declaration, Scope
 from backstop.guard.claims.capability import keyed
