@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from backstop.adapters.bounds import (
 )
 from backstop.adapters.docker.attached import STDERR, STDOUT, Attached
 from backstop.adapters.docker.client import asking
+from backstop.adapters.docker.podman import was_killed
 from backstop.errors import SandboxError
 
 _REMOVALS: Final = 3
@@ -32,16 +34,24 @@ _GRACE_S: Final = 2
 class Conversation(Closing):
     """A running harness in container `container`. Use it in a `with` block.
 
-    It owns the container from the beginning: whatever happens, `close` removes it.
+    It owns the container from the beginning: whatever happens, `close` removes it. `podman` says
+    whose word it is how the container ended.
     """
 
     def __init__(
-        self, *, client: docker.DockerClient, container: str, limits: Limits, agent: Path
+        self,
+        *,
+        client: docker.DockerClient,
+        container: str,
+        limits: Limits,
+        agent: Path,
+        podman: bool = False,
     ) -> None:
         self._client = client
         self._container = container
         self._limits = limits
         self._agent = agent
+        self._podman = podman
         self._splitter = LineSplitter(limits.line)
         self._lines: deque[bytes] = deque()
         self._said = 0
@@ -147,14 +157,14 @@ class Conversation(Closing):
 
     def _check_the_end(self) -> None:
         state = self._state()
-        if self._why is not None or state.get("OOMKilled"):
+        if self._why is not None or self._ran_out_of_memory(state):
             raise self._ended(state)
         self._splitter.finish()
 
     def _ended(self, state: dict[str, Any] | None = None) -> SandboxError:
         if self._why is not None:
             return self._why
-        if (self._state() if state is None else state).get("OOMKilled"):
+        if self._ran_out_of_memory(self._state() if state is None else state):
             return SandboxError(
                 f"{self._agent}: the candidate needed more memory than its container has "
                 f"({self._limits.memory} bytes) and was ended; raise sandbox.memory if it is "
@@ -162,6 +172,9 @@ class Conversation(Closing):
                 slug="agent-memory",
             )
         return gone(self._agent)
+
+    def _ran_out_of_memory(self, state: Mapping[str, Any]) -> bool:
+        return bool(state.get("OOMKilled")) or (self._podman and was_killed(state))
 
     def _is_running(self) -> bool:
         try:

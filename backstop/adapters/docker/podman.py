@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -25,6 +26,7 @@ _DEFAULT_POWERS: Final = frozenset(
 )
 _PROPAGATION: Final = frozenset({"rprivate", "tmpcopyup"})
 _MOST_PROCESSES: Final = 1 << 12
+_KILLED: Final = 128 + signal.SIGKILL
 
 
 @contextlib.contextmanager
@@ -40,6 +42,14 @@ def is_rootless(info: Mapping[str, Any]) -> bool:
     """Does the daemon, by what it says of itself, run without rights? Then it sets no rlimits."""
     # Its version 4 says it in a field of its own, newer ones as Docker does.
     return info.get("Rootless") is True or "name=rootless" in (info.get("SecurityOptions") or ())
+
+
+def was_killed(state: Mapping[str, Any]) -> bool:
+    """Did somebody outside of a container end its first process, by how podman shows its end?
+
+    Where it was none of us, memory ran out: podman says so itself from its version 5 on.
+    """
+    return state.get("ExitCode") == _KILLED
 
 
 def processes_of_a_user() -> int:

@@ -90,7 +90,11 @@ class DockerSandbox:
             api: Any = self._client.api  # its stubs leave this method out
             made = str(api.create_container_from_config(body, None)["Id"])
         conversation = Conversation(
-            client=self._client, container=made, limits=self.limits, agent=agent
+            client=self._client,
+            container=made,
+            limits=self.limits,
+            agent=agent,
+            podman=self._is_podman,
         )
         try:
             self._check(made, asked)

@@ -12,7 +12,7 @@ import pytest
 
 from backstop.adapters.bounds import Limits
 from backstop.adapters.docker.hardening import Hardened, hardened, weaknesses
-from backstop.adapters.docker.podman import WRITABLE, as_file, is_rootless
+from backstop.adapters.docker.podman import WRITABLE, as_file, is_rootless, was_killed
 from backstop.adapters.docker.starting import limiting
 
 IMAGE = "sha256:0123"
@@ -135,6 +135,13 @@ def test_only_a_daemon_that_says_so_runs_without_rights() -> None:
     assert is_rootless({"SecurityOptions": ["name=seccomp,profile=default"], "Rootless": True})
     assert not is_rootless({"SecurityOptions": ["name=seccomp,profile=default"]})
     assert not is_rootless({"SecurityOptions": None, "Rootless": False})
+
+
+def test_a_container_that_was_killed_from_outside_is_seen() -> None:
+    """Podman 4 says `OOMKilled` of none; a process of the container cannot kill the first one."""
+    assert was_killed({"OOMKilled": False, "ExitCode": 137})
+    assert not was_killed({"OOMKilled": False, "ExitCode": 1})
+    assert not was_killed({})
 
 
 def test_the_command_runs_under_the_rlimits_that_it_took_upon_itself() -> None:
