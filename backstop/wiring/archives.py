@@ -106,7 +106,8 @@ def _file(url: str, parts: SplitResult) -> Path:
 
 def _names(url: str, parts: SplitResult, *, fewest: int) -> list[str]:
     names = [parts.netloc, *parts.path.strip("/").split("/")]
-    if not fewest <= len(names) <= len(("project", "database", "collection")) or not all(names):
+    fits = fewest <= len(names) <= len(("project", "database", "collection")) and all(names)
+    if not fits or parts.query or parts.fragment:
         raise _no_archive(url)
     return names
 

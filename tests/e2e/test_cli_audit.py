@@ -157,6 +157,8 @@ def test_an_archiving_that_is_killed_is_taken_up_again(tmp_path: Path) -> None:
         ("parquet:", "archive-url"),
         ("nowhere.jsonl", "ledger-missing"),
         ("bigquery://only-a-project", "archive-url"),
+        ("bigquery://a-project/a_dataset?location=EU", "archive-url"),
+        ("firestore://a-project/(default)/audit#today", "archive-url"),
     ],
 )
 def test_a_place_without_an_archive_is_never_an_empty_one(where: str, slug: str) -> None:
