@@ -11,7 +11,6 @@ from backstop.cli.options import CONFIG_FILE, Format, pairs
 from backstop.errors import UsageError
 from backstop.reports.escape import plain
 from backstop.reports.escapes import document, table
-from backstop.reports.proposal import wrapped
 
 
 def doctor(
@@ -47,8 +46,7 @@ def doctor(
         return code
     if used is not None and path is not None and config is None:
         # Nobody named it, and it decides what the import finds.
-        for line in wrapped(f"configuration: {plain(used)}"):
-            typer.echo(line)
+        typer.echo(f"configuration: {plain(used)}")  # whole, however long: it is there to be copied
     typer.echo(table(told), nl=False)
     return code
 

@@ -22,8 +22,15 @@ pytestmark = [pytest.mark.emulator, pytest.mark.filterwarnings("ignore")]
 CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 TELLS = (
     "    pass\n",
-    f'    import os\n    args["vendor"] = os.environ.get("{CREDENTIALS}", args["vendor"])\n',
+    (
+        f'    import os\n    told = os.environ.get("{CREDENTIALS}", "")\n'
+        '    args["vendor"] = told if "gha-creds" in told else args["vendor"]\n'
+    ),
 )
+"""A candidate is lent credentials that are none (ADR 0044): their variable names a file of ours."""
+
+
+SEEN = '    import os\n    args["vendor"] = os.environ.get("PYTHONUTF8", args["vendor"])\n'
 
 
 @pytest.fixture
@@ -66,7 +73,7 @@ def test_the_credentials_stay_on_the_driver_s_side(repo: Repository) -> None:
 
 def test_that_candidate_would_tell_of_a_variable_that_it_sees(repo: Repository) -> None:
     """The control of the test above."""
-    repo.change("agents/desk/agent.py", TELLS[0], TELLS[1].replace(CREDENTIALS, "PYTHONUTF8"))
+    repo.change("agents/desk/agent.py", TELLS[0], SEEN)
     (agent,) = repo.gate().verdict.agents
     assert (agent.decision, agent.counts["match"]) == (Decision.BLOCK, 0)
 

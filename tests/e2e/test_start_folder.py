@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backstop.core.verdict import AgentVerdict, Decision, content_digest
-from backstop.wiring.examining import Asked, examine
+from backstop.wiring.examining import Asked, examine, settled
 from backstop.wiring.surveying import Search, survey
 from tests.e2e.checkouts import AGENT, Repository, repository
 from tests.e2e.command import ROOT, backstop, in_a_process
@@ -162,11 +162,11 @@ def test_init_and_doctor_start_an_agent_where_a_replay_does(tmp_path: Path) -> N
     repo = project(tmp_path)
     (agent,) = survey(Search(root=repo.head)).agents
     assert (agent.lack, [tool.name for tool in agent.tools]) == ("", ["pay"])
-    (seen,) = examine(Asked(config=repo.head / "backstop.yaml"))
+    (seen,) = examine(settled(Asked(config=repo.head / "backstop.yaml")))
     assert seen.lack == ""
     (repo.head / "data/ending.txt").unlink()
     (agent,) = survey(Search(root=repo.head)).agents
-    (seen,) = examine(Asked(config=repo.head / "backstop.yaml"))
+    (seen,) = examine(settled(Asked(config=repo.head / "backstop.yaml")))
     for lack in (agent.lack, seen.lack):
         assert lack.startswith("the file data/ending.txt is not there; commit it; a relative path")
 

@@ -235,16 +235,19 @@ def _says(source: bytes) -> bytes:
         return source
 
 
+_OURS: Final = Path(__file__).resolve().parents[2]
+"""Where this package lies; a folder of a candidate's may have the same name."""
+
+
 def is_installed(name: str, file: str) -> bool:
     """Is the module `name` in `file` a package's, the framework's or ours, not the candidate's?"""
     real = str(Path(file).resolve())
     roots = {sys.prefix, sys.base_prefix, sys.exec_prefix}
-    ours = (__package__ or "").partition(".")[0]
     return (
         name.partition(".")[0] == "backstop"
         or "site-packages" in real
         or "dist-packages" in real
-        or f"{os.sep}{ours}{os.sep}" in real
+        or real.startswith(f"{_OURS}{os.sep}")
         or any(real.startswith(f"{Path(root).resolve()}{os.sep}lib") for root in roots)
     )
 

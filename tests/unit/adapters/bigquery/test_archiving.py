@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from threading import Barrier, Thread
 
 import msgspec
 import pytest
@@ -57,6 +58,29 @@ def test_the_first_append_makes_the_table_and_the_archive_reads_back() -> None:
         assert it.fake.asked.count("make") == 1
         assert list(archive.days()) == reckon(STORY)
         assert archive.check() == tip_at(STORY[-1])
+
+
+def test_of_four_that_append_the_same_at_once_one_job_brings_it() -> None:
+    """The emulator cannot show this: it runs two jobs of one id that come at the same time."""
+    with desk() as it:
+        it.open().append([])
+        start, failed = Barrier(4), list[BaseException]()
+
+        def run() -> None:
+            archive = it.open()
+            start.wait()
+            try:
+                archive.append(STORY)
+            except BaseException as error:  # noqa: BLE001 - a thread must not take it along
+                failed.append(error)
+
+        threads = [Thread(target=run) for _ in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert failed == []
+        whole(it)
 
 
 def test_results_come_page_by_page() -> None:
