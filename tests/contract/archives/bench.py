@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import Barrier, Thread
 
 import msgspec
 
@@ -78,6 +79,28 @@ def walked(entries: Sequence[Entry], *, mark: ArchiveMark | None = None) -> Walk
     for _ in walk.each(entries):
         pass
     return walk
+
+
+def appended_at_once(
+    opened: Callable[[], Archive], entries: Sequence[Entry]
+) -> list[BaseException]:
+    """What goes wrong where four append the same entries at the same time."""
+    start, failed = Barrier(4), list[BaseException]()
+
+    def run() -> None:
+        archive = opened()
+        start.wait()
+        try:
+            archive.append(entries)
+        except BaseException as error:  # noqa: BLE001 - a thread must not take it along
+            failed.append(error)
+
+    threads = [Thread(target=run) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return failed
 
 
 def held(archive: Archive, *, mark: ArchiveMark | None = None) -> list[Entry]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from threading import Barrier, Thread
-
 import msgspec
 import pytest
 
@@ -12,7 +10,7 @@ from backstop.core.auditlog import ORIGIN, Entry, hash_of, tip_at
 from backstop.core.events import NOTHING, CallAnswered, RunOpened
 from backstop.core.reckoning import reckon
 from backstop.errors import BackstopError, LedgerError
-from tests.contract.archives.bench import ArchiveBench, chained, held, story
+from tests.contract.archives.bench import ArchiveBench, appended_at_once, chained, held, story
 
 
 def test_a_new_archive_holds_nothing_and_says_so(place: ArchiveBench) -> None:
@@ -110,23 +108,8 @@ def test_long_lines_and_strange_names_are_kept_to_the_byte(place: ArchiveBench) 
 
 
 def test_two_that_append_the_same_at_once_leave_it_once(place: ArchiveBench) -> None:
-    entries, start = story(), Barrier(4)
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        archive = place.reopen()
-        start.wait()
-        try:
-            archive.append(entries)
-        except BaseException as error:  # noqa: BLE001 - a thread must not take it along
-            errors.append(error)
-
-    threads = [Thread(target=run) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert errors == []
+    entries = story()
+    assert appended_at_once(place.reopen, entries) == []
     assert held(place.reopen()) == entries
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from threading import Barrier, Thread
 
 import msgspec
 import pytest
@@ -20,7 +19,7 @@ from backstop.core.auditlog import ORIGIN, tip_at
 from backstop.core.events import RunOpened
 from backstop.core.reckoning import reckon
 from backstop.errors import BackstopError
-from tests.contract.archives.bench import chained, held
+from tests.contract.archives.bench import appended_at_once, chained, held
 from tests.unit.adapters.bigquery.faking import (
     CALLS,
     DOWN,
@@ -64,22 +63,7 @@ def test_of_four_that_append_the_same_at_once_one_job_brings_it() -> None:
     """The emulator cannot show this: it runs two jobs of one id that come at the same time."""
     with desk() as it:
         it.open().append([])
-        start, failed = Barrier(4), list[BaseException]()
-
-        def run() -> None:
-            archive = it.open()
-            start.wait()
-            try:
-                archive.append(STORY)
-            except BaseException as error:  # noqa: BLE001 - a thread must not take it along
-                failed.append(error)
-
-        threads = [Thread(target=run) for _ in range(4)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-        assert failed == []
+        assert appended_at_once(it.open, STORY) == []
         whole(it)
 
 
