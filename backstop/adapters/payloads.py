@@ -1,8 +1,8 @@
 """Where the mesh keeps what steps left: in memory, or a file for each, by their digests.
 
-A folder's files are on the disk once an effect goes out that rests on them, and else when the
-machine finds time: to wait for it at each step costs more than the whole recording, and what a
-power failure takes is only run again.
+A folder's files are written to the disk beside the claim of an effect that rests on them, and else
+when the machine finds time: to wait for it at each step costs more than the whole recording. A step
+whose payload a power failure took is not verified, and is run again.
 
 What is kept is checked against its digest when it is read: that it is there is no reason to
 trust it. A payload that is too large, was evicted or does not match is none, and the step whose
